@@ -2,12 +2,12 @@ package poundlock_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/poundlock/poundlock"
 	"github.com/poundlock/poundlock/server"
-	"github.com/poundlock/poundlock/server/status"
 )
 
 // TestHeadStartComesFirst: who has a head start is served before others that asked earlier, with tokens that grow.
@@ -38,12 +38,10 @@ func TestHeadStartComesFirst(t *testing.T) {
 				t.Error(err)
 			}
 		}()
-		eventually(t, "it waits at all servers", func() (waits bool) {
-			status.Ask(ctx, o, server.LockQuery{}, func(x status.Lock) bool {
-				waits = x.Waiting > k
-				return true
-			})
-			return waits
+		eventually(t, "it waits at all servers", func() bool {
+			waits := func(x *server.Lock) bool { return x != nil && x.Waiting > k }
+			here := o.OneLock(ctx, o.Sessions(ctx), "a")
+			return len(here) == 4 && !slices.ContainsFunc(here, func(x *server.Lock) bool { return !waits(x) })
 		})
 	}
 	last := g.Token()

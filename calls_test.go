@@ -108,7 +108,7 @@ var calls = map[string]func(x *trouble) error{
 	"GroupMutex.HeadStart": func(x *trouble) error {
 		return unlock(x.client.Groups("ahead group").HeadStart(time.Second).Lock(x.ctx, "a"))
 	},
-	"GroupMutex.Lock":    func(x *trouble) error { return unlock(x.client.Groups("group").Lock(x.ctx, "a")) },
+	"GroupMutex.Lock":    func(x *trouble) error { return unlock(x.client.Groups("group").Lock(x.ctx, "a", "b")) },
 	"GroupMutex.TryLock": func(x *trouble) error { return unlock(x.client.Groups("try group").TryLock(x.ctx, "a")) },
 	"GroupMutex.Do": func(x *trouble) error {
 		return x.client.Groups("do group").Do(x.ctx, "a", func(context.Context, *poundlock.Grant) error { return nil })

@@ -77,6 +77,8 @@ type Leader struct {
 // latter is mostly a leader some of whose servers have restarted, but while servers are
 // down or drain it may be a client that waits. Nobody is reported where two clients
 // share the servers like that.
+//
+// Peers (see Attach) are asked who is inside there: enough of them, this one included.
 func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	c, err := e.ask(ctx, candidate{})
 	return c.Leader, err
@@ -215,7 +217,7 @@ func (c *Client) askAll(ctx context.Context, what, lock string, last []candidate
 			if ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
 				err = after(ctx.Err(), err)
 			}
-			return nil, &failure{ErrNoQuorum, what, err}
+			return nil, &failure{g.lack, what, err}
 		}
 	}
 }

@@ -115,7 +115,7 @@ func ended(ctx context.Context) error {
 }
 
 // errUnsupported is why a lock was lost where no session has ended.
-var errUnsupported = errors.New("too few servers support its holder")
+var errUnsupported = errors.New("too few support its holder")
 
 // departed says what became of the sessions with servers that supported a holder, by
 // the causes of their ends; nil without any.

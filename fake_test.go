@@ -30,6 +30,7 @@ type fakeNode struct {
 	users           map[string]node.User
 	inside          map[string]bool
 	token           uint64
+	group           protocol.Group // whoever wants any of several groups gets this one
 	alive           int
 	sessions        []node.Session
 	known           []node.Session // at entry; nil: sessions
@@ -130,7 +131,7 @@ func (f *fakeNode) grant(name string) {
 			numbers[s.Peer] = s.Number
 		}
 		f.mu.Unlock()
-		u.Crit(node.Entry{Token: token, Request: token, Sessions: numbers})
+		u.Crit(node.Entry{Token: token, Group: f.group, Request: token, Sessions: numbers})
 	}
 }
 
@@ -215,6 +216,10 @@ func (f *fakeNode) eject(name string) {
 	f.mu.Unlock()
 	f.calls <- u.Ejected
 }
+
+func (f *fakeNode) ID() protocol.ID      { return 1 << 62 }
+func (f *fakeNode) Gathering() bool      { return false }
+func (f *fakeNode) Failure(string) error { return nil }
 
 func (f *fakeNode) setAlive(k int) {
 	f.mu.Lock()

@@ -35,7 +35,8 @@ func (g *Grant) Tokens() []uint64 {
 	return tokens
 }
 
-// Group is the group that the grant shares its locks with, "" where it is alone. That of RWMutex.RLock is Shared.
+// Group is the group that the grant shares its locks with, "" where it is alone: of several that were asked for the one that
+// was had. That of RWMutex.RLock is Shared.
 func (g *Grant) Group() string { return g.s.group() }
 
 // Downgrade makes a grant that is alone one of a group, such as Shared: others of the group come in beside it, and
@@ -62,7 +63,7 @@ func (g *Grant) Context() context.Context { return g.s.ctx }
 // LeaseEnd is the instant until which the grant is held even if this process hears
 // from no server any more, by this machine's clock. It moves as servers are heard
 // from. It is zero when a lock was lost or the grant unlocked; where Config.MaxHold
-// ended the grant, not before the locks are given up.
+// ended the grant, not before the locks are given up. Among peers whose algorithm has no leases it is always an hour from now.
 func (g *Grant) LeaseEnd() time.Time { return g.s.leaseEnd() }
 
 // LeaveBy is the instant by which the user must have unlocked a grant that
@@ -78,7 +79,6 @@ func (g *Grant) Unlock() error { return g.s.unlock() }
 
 // A hold is what one section has of one lock: a place in its line, and then a share of a stay.
 type hold struct {
-	client  *Client
 	section *section
 	line    *line
 	turn    chan struct{} // closed once it rests on a stay; nil: it did so at once
@@ -96,7 +96,8 @@ type hold struct {
 // enters: the user is inside. Client.mu is held.
 func (h *hold) enters() {
 	h.entered, h.token = time.Now(), h.stay.nextToken()
-	h.client.counters.held.Add(1)
+	h.section.wants = h.stay.wants
+	h.line.client.counters.held.Add(1)
 }
 
 // isInside reports whether the user is inside, lost or not. Client.mu is held.
@@ -116,7 +117,7 @@ func (h *hold) lose(why error) {
 // it is cancelled, and the process answers with Rem, or was in the critical section before it heard of this.
 // leave follows.
 func (h *hold) giveUp(err error) error {
-	c, l := h.client, h.line
+	c, l := h.line.client, h.line
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := h.stay
@@ -128,9 +129,14 @@ func (h *hold) giveUp(err error) error {
 		h.leave() // now: nobody must hand a Try over to it
 		return err
 	case s.state == trying && !l.handOver(h):
+		if !l.shard.info.Cancels { // its process goes on: whoever comes next may be inside with its Try
+			h.leave()
+			break
+		}
+		decided := s.decided
 		c.mu.Unlock()
 		l.shard.node.Cancel(l.name)
-		<-s.decided
+		<-decided
 		c.mu.Lock()
 	}
 	return s.tooFew(err)
@@ -166,9 +172,9 @@ func (h *hold) leave() {
 
 // leaseEnd is the end of the lease while h is held, and else zero.
 func (h *hold) leaseEnd() time.Time {
-	h.client.mu.Lock()
+	h.line.client.mu.Lock()
 	held := h.isInside() && (h.lost == nil || h.section.revoked)
-	h.client.mu.Unlock()
+	h.line.client.mu.Unlock()
 	if !held {
 		return time.Time{}
 	}

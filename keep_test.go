@@ -96,7 +96,7 @@ func TestKeep(t *testing.T) {
 				for range 3 {
 					g = lock(t, m)
 					tokens = append(tokens, g.Token())
-					if g.Group() != m.group {
+					if g.Group() != strings.Join(m.groups, ",") {
 						t.Errorf("the group is %q", g.Group())
 					}
 					g.Unlock()
@@ -105,8 +105,8 @@ func TestKeep(t *testing.T) {
 				if f.tries() != 1 || f.exits() != 0 {
 					t.Errorf("three locks: %v", f.logged())
 				}
-				if rising := slices.IsSorted(tokens) && tokens[0] < tokens[2]; rising != (m.group == "") {
-					t.Errorf("tokens %v of group %q", tokens, m.group)
+				if rising := slices.IsSorted(tokens) && tokens[0] < tokens[2]; rising != (m.groups == nil) {
+					t.Errorf("tokens %v of group %q", tokens, m.groups)
 				}
 				if k := c.Stats().Held; k != 0 {
 					t.Errorf("%d locks are held", k)

@@ -21,7 +21,7 @@ import (
 // Unlock gives back the oldest of their grants.
 func (m *Mutex) Locker(ctx context.Context) sync.Locker {
 	l := &locker{ctx: ctx, mutex: m}
-	if m.group == "" {
+	if m.groups == nil {
 		l.turn = make(chan struct{}, 1)
 	}
 	return l

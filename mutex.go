@@ -24,7 +24,7 @@ type Mutex struct {
 	client *Client
 	names  []string // in canonical order
 	label  string   // of the user, "" for none
-	group  string   // that its holder shares the lock with, "" where it is alone
+	groups []string // with one of which its holder shares the lock, in order of preference; nil: it is alone
 	keep   time.Duration
 	ahead  time.Duration // its head start
 }
@@ -57,7 +57,21 @@ func (m *Mutex) As(user string) *Mutex { return m.with(func(m *Mutex) { m.label 
 // In returns m for a holder that shares the locks: those of one group hold a lock together, and exclude all others. A
 // group is 1 to 1024 bytes of letters, digits and signs, without commas, spaces, and any of !|=#, which Lock checks;
 // with "" its holder is alone. Client.RWMutex and Client.Groups are made of it.
-func (m *Mutex) In(group string) *Mutex { return m.with(func(m *Mutex) { m.group = group }) }
+//
+// With others the holder shares with those of any one of the groups, of which there are three at most: Grant.Group tells which one.
+// It is the first one where nobody holds the lock, and another one where a group of theirs does. Of several locks
+// all are held in the group of the first one.
+func (m *Mutex) In(group string, others ...string) *Mutex {
+	if group == "" && len(others) == 0 {
+		return m.with(func(m *Mutex) { m.groups = nil })
+	}
+	return m.among(group, others)
+}
+
+// among is In for a holder that shares: "" is no group.
+func (m *Mutex) among(group string, others []string) *Mutex {
+	return m.with(func(m *Mutex) { m.groups = append([]string{group}, others...) })
+}
 
 // Keep returns m for a client that keeps the locks for d after an Unlock, at most a minute, which Lock checks; 0 is not at all. A
 // Lock of the same kind and group in that time, of any goroutine of this client, is in at once and sends no message. Each grant that
@@ -142,10 +156,8 @@ func (m *Mutex) enter(ctx, parent context.Context, once bool) (*Grant, error) {
 	if err := transport.CheckUserLabel(m.label); err != nil {
 		return nil, fmt.Errorf("poundlock: user: %w", err)
 	}
-	if m.group != "" {
-		if err := slots.CheckGroup(m.group); err != nil {
-			return nil, fmt.Errorf("poundlock: %w", err)
-		}
+	if err := slots.CheckGroups(m.groups); err != nil {
+		return nil, fmt.Errorf("poundlock: %w", err)
 	}
 	if m.keep < 0 || m.keep > time.Minute {
 		return nil, fmt.Errorf("poundlock: to keep a lock for %v: want 0 to %v", m.keep, time.Minute)
@@ -153,19 +165,22 @@ func (m *Mutex) enter(ctx, parent context.Context, once bool) (*Grant, error) {
 	if m.ahead < 0 || m.ahead > protocol.MaxHeadStart {
 		return nil, fmt.Errorf("poundlock: a head start of %v: want 0 to %v", m.ahead, time.Duration(protocol.MaxHeadStart))
 	}
+	if err := m.unsupported(); err != nil {
+		return nil, err
+	}
 	s := newSection(parent, m.client, m.label)
 	s.ahead = m.ahead
-	if s.wants, s.keep = protocol.Groups(m.group), m.keep; m.group == "" && m.keep > 0 {
+	if s.wants, s.keep = protocol.Groups(strings.Join(m.groups, ",")), m.keep; m.groups == nil && m.keep > 0 {
 		s.wants = keeper
 	}
 	for _, name := range m.names {
 		if err := s.acquire(ctx, name, once); err != nil {
-			s.abandon()
+			s.leave()
 			return nil, failed(name, err)
 		}
 	}
 	if err := s.begin(); err != nil {
-		s.abandon()
+		s.leave()
 		return nil, failed(m.names[0], err)
 	}
 	return &Grant{s}, nil

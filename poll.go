@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -11,8 +12,8 @@ import (
 	"github.com/poundlock/poundlock/protocol"
 )
 
-// poll asks every server whom it supports in one lock: nobody, one, or several that share. It
-// returns when all have answered, or a quorum has and the rest does not follow
+// poll asks every server whom it supports in one lock: nobody, one, or several that share. Peers are asked who
+// is inside there. It returns when all have answered, or a quorum has and the rest does not follow
 // soon. The error says why a quorum did not answer within limit.
 func (g *shard) poll(ctx context.Context, name string, limit time.Duration) ([][]control.Request, error) {
 	ctx, enough := context.WithTimeout(ctx, limit)
@@ -21,34 +22,53 @@ func (g *shard) poll(ctx context.Context, name string, limit time.Duration) ([][
 		return nil, g.explain(err)
 	}
 	type answer struct {
+		id      protocol.ID
 		holders []control.Request
+		live    []control.Session
 		err     error
 	}
-	n := len(g.Servers)
+	n, quorum := len(g.Servers), g.quorum
+	if g.own != nil {
+		quorum++ // this peer, whose answer comes at once
+	}
 	answers := make(chan answer, n)
 	begin := time.Now()
 	for id := range n {
 		go func() {
-			h, err := g.holdersAt(ctx, protocol.ID(id), name, limit)
-			answers <- answer{h, err}
+			h, live, err := g.holdersAt(ctx, protocol.ID(id), name, limit)
+			answers <- answer{protocol.ID(id), h, live, err}
 		}()
 	}
 	var holders [][]control.Request
 	var failures []error
+	silent, live, nobody := map[string]error{}, map[string]bool{}, true
 	for range n {
 		a := <-answers
 		if a.err != nil {
 			failures = append(failures, a.err)
+			silent[idText(a.id)] = a.err
 			continue
 		}
-		if holders = append(holders, a.holders); len(holders) == g.quorum {
+		for _, s := range a.live {
+			live[s.ID] = true
+		}
+		nobody = nobody && len(a.holders) == 0
+		if holders = append(holders, a.holders); len(holders) == quorum {
 			// The others get as long again and a little more; then their calls fail.
 			rest := time.AfterFunc(time.Since(begin)+10*time.Millisecond, enough)
 			defer rest.Stop()
 		}
 	}
-	if len(holders) < g.quorum {
+	if len(holders) < quorum {
 		return nil, g.explain(errors.Join(failures...))
+	}
+	if g.own != nil && nobody {
+		// A peer that is inside has sessions with a majority, one of which has answered.
+		for id, err := range silent {
+			if live[id] {
+				return nil, fmt.Errorf("who is inside may be the one that does not answer: %w", err)
+			}
+		}
 	}
 	return holders, nil
 }
@@ -56,18 +76,25 @@ func (g *shard) poll(ctx context.Context, name string, limit time.Duration) ([][
 // holdersAt asks one server whom it supports in one lock.
 func (g *shard) holdersAt(
 	ctx context.Context, server protocol.ID, name string, limit time.Duration,
-) (all []control.Request, err error) {
+) (all []control.Request, live []control.Session, err error) {
+	if g.own != nil && server == g.node.ID() {
+		for _, s := range g.node.Sessions() {
+			live = append(live, control.Session{ID: idText(s.Peer)})
+		}
+		return g.own(name), live, nil
+	}
 	q := control.Query{Ask: control.OneLock, Name: []byte(name)}
 	err = control.Pages(ctx, g.node, server, limit, q, func(p control.Page) bool {
+		live = append(live, p.Sessions...)
 		for i := range p.Locks {
 			all = append(all, p.Locks[i].Holders()...)
 		}
 		return true
 	})
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", g.Servers[server].Name, err)
+		return nil, nil, fmt.Errorf("%s: %w", g.Servers[server].Name, err)
 	}
-	return all, nil
+	return all, live, nil
 }
 
 // A candidate is a client with a request for a lock.
@@ -103,7 +130,7 @@ func longer(a, b string) string {
 // not, make the answer unsure; with it they are left out. Nobody is inside, or,
 // unless that is sure, one of two that do not share.
 func (g *shard) inside(answers [][]control.Request, last []candidate) (found []candidate, sure bool) {
-	supports := map[string]int{}
+	supports := map[string]int{} // by request
 	known := map[string]candidate{}
 	for _, holders := range answers {
 		for _, h := range holders {
@@ -115,6 +142,9 @@ func (g *shard) inside(answers [][]control.Request, last []candidate) (found []c
 				Group:  h.Group,
 			}, h.Request}
 		}
+	}
+	if g.own != nil {
+		return insiders(known)
 	}
 	before := map[string]bool{}
 	for _, c := range last {
@@ -144,4 +174,16 @@ func (g *shard) inside(answers [][]control.Request, last []candidate) (found []c
 	}
 	slices.SortFunc(found, candidate.compare)
 	return found, sure
+}
+
+// insiders is inside where peers have said who is inside there. Of two that do not share one has left since it was
+// asked: who came last is there. Nobody is sure where all have said so, one after the other: the lock may have gone
+// by.
+func insiders(known map[string]candidate) (found []candidate, sure bool) {
+	found = slices.SortedFunc(maps.Values(known), candidate.compare)
+	if len(found) == 0 {
+		return nil, false
+	}
+	last := found[len(found)-1]
+	return slices.DeleteFunc(found, func(c candidate) bool { return !c.shares(last) }), true
 }

@@ -136,6 +136,28 @@ func newClient(c Config) (*Client, error) {
 	if c.Servers, err = slots.Check(c.Servers, c.NoAmnesia); err != nil {
 		return nil, fmt.Errorf("poundlock: %w", err)
 	}
+	if err := c.complete(); err != nil {
+		return nil, err
+	}
+	secret := node.NewSecret()
+	client := &Client{
+		config:  c,
+		secret:  secret,
+		id:      node.ClientID(secret),
+		all:     slots.Split(c.Servers),
+		closing: make(chan struct{}),
+	}
+	for _, g := range client.all {
+		k := slots.Quorum(len(g.Servers))
+		client.shards = append(client.shards, &shard{
+			Shard: g, quorum: k, needed: len(g.Servers) - k + 1, info: slots.Algorithm(), lack: ErrNoQuorum,
+		})
+	}
+	return client, nil
+}
+
+// complete fills in the defaults of what does not depend on servers, and says what is wrong there.
+func (c *Config) complete() error {
 	for _, d := range []struct {
 		name  string
 		value *time.Duration
@@ -149,17 +171,17 @@ func newClient(c Config) (*Client, error) {
 		{"ReleaseGrace", &c.ReleaseGrace, 0},
 	} {
 		if *d.value < 0 {
-			return nil, fmt.Errorf("poundlock: negative %s %v", d.name, *d.value)
+			return fmt.Errorf("poundlock: negative %s %v", d.name, *d.value)
 		}
 		if *d.value == 0 {
 			*d.value = d.zero
 		}
 	}
 	if c.ClockBound > slots.MaxClockBound {
-		return nil, fmt.Errorf("poundlock: ClockBound %v: want at most %v", c.ClockBound, slots.MaxClockBound)
+		return fmt.Errorf("poundlock: ClockBound %v: want at most %v", c.ClockBound, slots.MaxClockBound)
 	}
 	if c.ReleaseGrace = cmp.Or(c.ReleaseGrace, c.Grace); c.ReleaseGrace > c.Grace {
-		return nil, fmt.Errorf("poundlock: ReleaseGrace %v: want at most Grace, %v", c.ReleaseGrace, c.Grace)
+		return fmt.Errorf("poundlock: ReleaseGrace %v: want at most Grace, %v", c.ReleaseGrace, c.Grace)
 	}
 	if c.Label == "" {
 		host, err := os.Hostname()
@@ -169,20 +191,9 @@ func newClient(c Config) (*Client, error) {
 		c.Label = fmt.Sprintf("%s/%d", host, os.Getpid())
 	}
 	if err := transport.CheckLabel(c.Label); err != nil {
-		return nil, fmt.Errorf("poundlock: %w", err)
+		return fmt.Errorf("poundlock: %w", err)
 	}
-	secret := node.NewSecret()
-	client := &Client{
-		config:  c,
-		secret:  secret,
-		id:      node.ClientID(secret),
-		all:     slots.Split(c.Servers),
-		closing: make(chan struct{}),
-	}
-	for _, g := range client.all {
-		client.shards = append(client.shards, &shard{Shard: g, quorum: slots.Quorum(len(g.Servers))})
-	}
-	return client, nil
+	return nil
 }
 
 // ID is the name of this client in the status of the cluster. No two clients

@@ -74,7 +74,7 @@ func (c *Client) revoke(r control.Release, since uint64) control.Released {
 func (s *stay) isIn(since uint64) bool {
 	switch s.state {
 	case trying:
-		return since >= uint64(s.began.UnixNano())
+		return since >= uint64(s.began)
 	case inside:
 		return s.request == since
 	}

@@ -17,14 +17,15 @@ type section struct {
 	label  string          // of the user, "" for none
 	keep   time.Duration   // how long the client keeps the locks when it has left
 	ahead  time.Duration   // its head start
-	ctx    context.Context // of the grant; ends with the first loss
+	ctx    context.Context // of the grant, which ends with the first loss; its parent while the call waits
 	cancel context.CancelCauseFunc
 	holds  []*hold // in canonical order; constant once the call has returned
 
 	// Guarded by Client.mu.
-	wants    protocol.Groups // one group, or to be alone: "" or keeper
+	wants    protocol.Groups // any of these until the first lock is held, then the one; or to be alone: "" or keeper
 	lost     error           // the first loss, nil if there was none
 	begun    bool            // the call has returned a grant
+	loss     chan struct{}   // closed by the first loss while the call waits; nil from then on
 	revoked  bool            // what was lost is the right to the locks; they are held until end
 	unlocked bool
 	end      time.Time   // of the grace, begun or to come: then the locks are given up, unless AwaitUnlock; zero: never
@@ -32,9 +33,7 @@ type section struct {
 }
 
 func newSection(parent context.Context, c *Client, label string) *section {
-	s := &section{client: c, label: label}
-	s.ctx, s.cancel = context.WithCancelCause(parent)
-	return s
+	return &section{client: c, label: label, ctx: parent, loss: make(chan struct{})}
 }
 
 // acquire adds one lock.
@@ -68,7 +67,7 @@ func (s *section) try(ctx context.Context, name string, once bool) (*hold, error
 		return nil, err
 	}
 	h.stay.try(once)
-	if err := w.until(h.stay.decided); err != nil {
+	if err := w.until(h.stay.decision()); err != nil {
 		return nil, h.giveUp(err)
 	}
 	return h, h.stay.enter(h)
@@ -90,7 +89,8 @@ func (s *section) begin() error {
 	if s.lost != nil {
 		return s.lost
 	}
-	s.begun = true
+	s.ctx, s.cancel = context.WithCancelCause(s.ctx)
+	s.begun, s.loss = true, nil
 	if d := s.client.config.MaxHold; d > 0 {
 		s.end = time.Now().Add(d + s.client.config.Grace)
 		s.timer = time.AfterFunc(d, func() { s.revoke(ErrMaxHold) })
@@ -98,11 +98,16 @@ func (s *section) begin() error {
 	return nil
 }
 
-// lose ends the context of the user. Client.mu is held.
+// lose ends the context of the user, or its wait. Client.mu is held.
 func (s *section) lose(cause error) {
-	if s.lost == nil {
+	switch {
+	case s.lost != nil:
+	case s.begun:
 		s.lost = cause
 		s.cancel(cause)
+	default:
+		s.lost = cause
+		close(s.loss)
 	}
 }
 
@@ -148,19 +153,13 @@ func (s *section) stop() {
 	}
 }
 
-// leave gives every lock up that is still held, the last one first.
+// leave gives every lock up that is still held, the last one first. It is also the end of a section that did not begin.
 func (s *section) leave() {
 	s.client.mu.Lock()
 	defer s.client.mu.Unlock()
 	for _, h := range slices.Backward(s.holds) {
 		h.leave()
 	}
-}
-
-// abandon ends a section that did not begin.
-func (s *section) abandon() {
-	s.cancel(nil)
-	s.leave()
 }
 
 // lockHeld locks Client.mu, after it has lost what nobody can hold any more, should nobody have been told yet. It does
@@ -195,6 +194,9 @@ func (s *section) downgrade(group protocol.Group) error {
 		if err := slots.CheckGroup(string(group)); err != nil {
 			return fmt.Errorf("poundlock: %w", err)
 		}
+	}
+	if info := &s.holds[0].line.shard.info; !info.Shares {
+		return fmt.Errorf("poundlock: %s: with %s whoever is alone cannot come down to group %q: unlock, and lock again", describe(s.names()), info.Form(), group)
 	}
 	if err := s.lockHeld(); err != nil {
 		return err

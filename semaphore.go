@@ -24,6 +24,8 @@ type Semaphore struct {
 // the locks "build#1", "build#2" and so on, which status shows and whose names
 // nothing else should use. Name may be that much shorter than a lock's.
 //
+// A permit is exclusive. Grant.Downgrade of one lets nobody in: no Acquire asks for a group.
+//
 // Nothing but the callers knows how many permits there are: where they do not
 // agree, at most the largest of their numbers are inside.
 func (c *Client) Semaphore(name string, permits int) *Semaphore {
@@ -121,7 +123,7 @@ func (s *Semaphore) TryAcquire(ctx context.Context) (*Grant, error) {
 func (s *Semaphore) wait(ctx context.Context, names []string) (*Grant, error) {
 	// No lock has the name of this line: names have no control characters.
 	queue := wait{client: s.client, shards: s.shards(names), ctx: ctx, section: newSection(ctx, s.client, "")}
-	defer queue.section.abandon() // it has its turn, and does not try
+	defer queue.section.leave() // it has its turn, and does not try
 	_, err := s.client.takeTurn(&queue, "\x00"+s.name, false)
 	if err != nil {
 		return nil, err

@@ -6,17 +6,22 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/poundlock/poundlock/internal/control"
 	"github.com/poundlock/poundlock/internal/slots"
 	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/protocol"
 )
 
 // A shard is one shard of servers: a cluster of its own, with a node of its own here,
-// for the locks that hash to it.
+// for the locks that hash to it. Among peers there is one, which are the others: see Attach.
 type shard struct {
 	slots.Shard
-	quorum int
+	quorum int // of them have to be reached
+	needed int // of those that support a holder may not fail it; 0: it counts on none
 	node   runtime
+	info   protocol.Info                       // of the algorithm
+	lack   error                               // what a call fails with that cannot reach a quorum
+	own    func(lock string) []control.Request // among peers: who is inside here
 }
 
 // runtime is what a Client needs of a node.Node.
@@ -25,6 +30,7 @@ type runtime interface {
 	Cancel(name string)
 	Downgrade(name string, to protocol.Group)
 	Exit(name string)
+	ID() protocol.ID
 	Alive() int
 	Sessions() []node.Session
 	Call(ctx context.Context, to protocol.ID, request []byte) ([]byte, error)
@@ -32,6 +38,8 @@ type runtime interface {
 	PeerStats() []node.PeerStats
 	Ended(peer protocol.ID, session uint64) node.Cause
 	Clock() (now time.Time, off time.Duration, steps uint64)
+	Gathering() bool
+	Failure(name string) error
 	Close() error
 }
 
@@ -53,17 +61,25 @@ func (g *shard) start(secret uint64, all slots.Shards, c Config, answer func(req
 }
 
 // spare is how many of the servers that support a holder may fail it.
-func (g *shard) spare() int { return len(g.Servers) - g.quorum }
+func (g *shard) spare() int { return g.needed - 1 }
+
+// enough is how many have to be reached now: all other peers, before these have met for the first time.
+func (g *shard) enough() int {
+	if g.node.Gathering() {
+		return len(g.Servers) - 1
+	}
+	return g.quorum
+}
 
 // up reports whether a quorum can be reached.
-func (g *shard) up() bool { return g.node.Alive() >= g.quorum }
+func (g *shard) up() bool { return g.node.Alive() >= g.enough() }
 
 // failing is what each server of the shard says when fewer than a quorum can be
 // reached now, else nil.
 func (g *shard) failing() error {
 	now, cancel := context.WithCancel(context.Background())
 	cancel()
-	return g.explain(g.node.WaitAlive(now, g.quorum))
+	return g.explain(g.node.WaitAlive(now, g.enough()))
 }
 
 func (g *shard) explain(err error) error {
@@ -83,7 +99,7 @@ func (c *Client) awaitQuorum(ctx context.Context) error {
 		go func() {
 			err := context.Cause(ctx) // who is too late gets nothing, however quick the servers are
 			if err == nil {
-				err = g.node.WaitAlive(bounded, g.quorum)
+				err = g.node.WaitAlive(bounded, g.enough())
 			}
 			results <- g.explain(err)
 		}()
@@ -101,12 +117,12 @@ func (c *Client) awaitQuorum(ctx context.Context) error {
 	if found {
 		return nil
 	}
-	return noQuorum(ctx.Err(), errs)
+	return c.noQuorum(ctx.Err(), errs)
 }
 
 // noQuorum is ErrNoQuorum because of what ended the wait, if that is known, and with
 // what stands in the way at each shard.
-func noQuorum(over error, errs []error) error {
+func (c *Client) noQuorum(over error, errs []error) error {
 	why := errs[0]
 	if over != nil && !errors.Is(why, over) {
 		why = after(over, why)
@@ -114,7 +130,7 @@ func noQuorum(over error, errs []error) error {
 	for _, e := range errs[1:] {
 		why = fmt.Errorf("%w; %w", why, e)
 	}
-	return &failure{kind: ErrNoQuorum, why: why}
+	return &failure{kind: c.shards[0].lack, why: why}
 }
 
 // Healthy returns nil while a quorum of the servers is reachable, of every shard where
@@ -142,5 +158,5 @@ func (c *Client) lacks(k int) error {
 	case len(errs) < k:
 		return nil
 	}
-	return noQuorum(nil, errs)
+	return c.noQuorum(nil, errs)
 }

@@ -14,8 +14,9 @@ const Shared = "shared"
 // that readers that wait come in together: nobody waits for ever.
 //
 // Goroutines of one client share what it holds: while one of them reads, another one joins it without a message to a
-// server, and the last one that unlocks gives the lock up. Once a writer waits, here or elsewhere, nobody joins
+// server, and the last one that unlocks gives the lock up. Once a writer waits, here or elsewhere, nobody of this client joins
 // any more: readers that come later come in after it. So each writer gets in, also among readers that overlap for ever.
+// Servers hear of a writer when the readers of its own client have left: its place among other clients counts from then.
 // A reader that calls RLock again may therefore wait for a writer that waits for it: a goroutine needs one RLock.
 //
 // Each RLock has a grant of its own: with its context, Config.MaxHold and Unlock. Those that share have one token
@@ -24,6 +25,8 @@ const Shared = "shared"
 // A writer may go on as a reader: Grant.Downgrade lets readers in beside it, and no writer in between. There is no
 // upgrade: two readers that wait for each other to leave would do so for ever. Unlock, Lock, and look
 // again whether what was read still holds.
+//
+// The zero RWMutex is of no client, and its methods panic.
 type RWMutex struct{ m *Mutex }
 
 // RWMutex returns the lock called name for readers and writers: see Mutex.
@@ -74,6 +77,8 @@ func (m *RWMutex) readers() *Mutex { return m.m.In(Shared) }
 // Rooms that only one team uses at a time are an example. It is the lock of Client.Mutex with the same name. Goroutines of
 // one client that want one group share what it holds, as readers do: see RWMutex, where a group that waits is
 // like a writer.
+//
+// The zero GroupMutex is of no client, and its methods panic.
 type GroupMutex struct{ m *Mutex }
 
 // Groups returns the lock called name for groups: see Mutex.
@@ -88,17 +93,19 @@ func (m *GroupMutex) Keep(d time.Duration) *GroupMutex { return &GroupMutex{m.m.
 // HeadStart returns m for requests that count as made d earlier: see Mutex.HeadStart.
 func (m *GroupMutex) HeadStart(d time.Duration) *GroupMutex { return &GroupMutex{m.m.HeadStart(d)} }
 
-// Lock waits for the lock, and shares it with those of group.
-func (m *GroupMutex) Lock(ctx context.Context, group string) (*Grant, error) {
-	return m.m.In(group).Lock(ctx)
+// Lock waits for the lock, and shares it with those of group. With others it does so with those of any one of the groups, three
+// at most, in order of preference: Grant.Group tells which one. It is group where nobody holds the lock, and another one
+// where that has it already: its room is open, and there is no need to wait for one's own.
+func (m *GroupMutex) Lock(ctx context.Context, group string, others ...string) (*Grant, error) {
+	return m.m.among(group, others).Lock(ctx)
 }
 
-// TryLock makes one attempt to share the lock with those of group.
-func (m *GroupMutex) TryLock(ctx context.Context, group string) (*Grant, error) {
-	return m.m.In(group).TryLock(ctx)
+// TryLock makes one attempt to share the lock with those of group, or of one of the others.
+func (m *GroupMutex) TryLock(ctx context.Context, group string, others ...string) (*Grant, error) {
+	return m.m.among(group, others).TryLock(ctx)
 }
 
 // Do calls f under the lock, which it shares with those of group.
 func (m *GroupMutex) Do(ctx context.Context, group string, f func(ctx context.Context, g *Grant) error) error {
-	return m.m.In(group).Do(ctx, f)
+	return m.m.among(group, nil).Do(ctx, f)
 }

@@ -67,6 +67,42 @@ func TestReadersAndWriters(t *testing.T) {
 	}
 }
 
+// TestRooms: whoever wants any of two rooms gets the one that it prefers where nobody is, and is at once in the one
+// where others are.
+func TestRooms(t *testing.T) {
+	t.Parallel()
+	_, config := startLocal(t)
+	a, b := dial(t, config), dial(t, config)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	entered := func(want string) func(*poundlock.Grant, error) *poundlock.Grant {
+		return func(g *poundlock.Grant, err error) *poundlock.Grant {
+			t.Helper()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if g.Group() != want {
+				t.Errorf("in group %q, want %q", g.Group(), want)
+			}
+			return g
+		}
+	}
+	for _, first := range []string{"red", "blue"} {
+		var grants []*poundlock.Grant
+		// Lock, because the servers may not have heard of the last round's end yet.
+		grants = append(grants, entered(first)(a.Groups("room").Lock(ctx, first, "green")))
+		grants = append(grants, entered(first)(b.Groups("room").TryLock(ctx, "blue", "red", "yellow")))
+		if g, err := b.Groups("room").TryLock(ctx, "green", "yellow"); !errors.Is(err, poundlock.ErrNotAcquired) {
+			t.Fatalf("beside them: %v, %v", g, err)
+		}
+		for _, g := range grants {
+			if err := g.Unlock(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
 // TestWritersAmongReaders: 64 goroutines of one client overlap for ever, a writer of the same client and one of another
 // client come again and again, alone and at once, and each gets in before the readers begin a fourth session after it came.
 func TestWritersAmongReaders(t *testing.T) {

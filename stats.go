@@ -120,20 +120,20 @@ func (c *Client) refused(err error) {
 
 // noteLoss: h is inside, and was not lost before. Client.mu is held.
 func (h *hold) noteLoss() {
-	h.client.counters.losses.Add(1)
-	h.client.counters.held.Add(-1)
+	h.line.client.counters.losses.Add(1)
+	h.line.client.counters.held.Add(-1)
 	if h.granted {
-		h.client.audit.note(h, "loss")
+		h.line.client.audit.note(h, "loss")
 	}
 }
 
 // noteLeave: the user of h leaves, for the first time. Client.mu is held.
 func (h *hold) noteLeave() {
 	if h.isInside() && h.lost == nil {
-		h.client.counters.held.Add(-1)
+		h.line.client.counters.held.Add(-1)
 	}
 	if h.granted {
-		h.client.counters.holds.Add(time.Since(h.entered))
-		h.client.audit.note(h, "release")
+		h.line.client.counters.holds.Add(time.Since(h.entered))
+		h.line.client.audit.note(h, "release")
 	}
 }

@@ -23,31 +23,33 @@ const (
 	out
 )
 
+// alone is what those want who are alone, where users want groups.
+const alone = protocol.Groups(protocol.Alone + "alone")
+
 // keeper is what those want who are alone, and keep the lock.
 const keeper = protocol.Groups(protocol.Keep + "keeper")
 
 // A stay is one Try at the node and what follows, until Rem. The holds of one group rest on it together, or
 // the one that is alone: the node has one user a lock, whose calls come one at a time and must not block.
 type stay struct {
-	client  *Client
-	line    *line
-	label   string
-	ahead   time.Duration // its head start, that of the one whom the Try began for
-	decided chan struct{} // closed by the first of Crit and Rem
+	line  *line
+	label string
+	ahead time.Duration // its head start, that of the one whom the Try began for
 
 	request uint64 // the time of the request that was granted, 0 unknown; constant once decided
 
 	// Guarded by Client.mu.
-	token  uint64 // of the entry, or of the grant that came down to a group
-	state  state
-	wants  protocol.Groups // of its holds, which a downgrade of the only one changes
-	holds  list.List       // of *hold: those who have not left. Until it is decided there is one, who answers for the Try
-	once   bool            // the Try does not wait
-	closed bool            // nobody joins any more: somebody waits who does not share, or it is lost, or to be released
-	began  time.Time       // Try
-	gaveUp error           // why the process did, nil where it was told to
-	kept   *time.Timer     // the end of Mutex.Keep, where nobody is inside; nil: somebody was all the time
-	used   uint64          // tokens, from that one on, by those who were alone
+	token   uint64 // of the entry, or of the grant that came down to a group
+	state   state
+	decided chan struct{}   // closed by the first of Crit and Rem
+	wants   protocol.Groups // of its holds: one group once it is decided, which a downgrade of the only one changes
+	holds   list.List       // of *hold: those who have not left. Until it is decided there is one, who answers for the Try
+	once    bool            // the Try does not wait
+	closed  bool            // nobody joins any more: somebody waits who does not share, or it is lost, or to be released
+	began   int64           // Try, by the wall clock, ns
+	gaveUp  error           // why the process did, nil where it was told to
+	kept    *time.Timer     // the end of Mutex.Keep, where nobody is inside; nil: somebody was all the time
+	used    uint64          // tokens, from that one on, by those who were alone
 	// sessions are the numbers of those with the servers that support this stay. One
 	// that has another session with this client since has forgotten it.
 	sessions map[protocol.ID]uint64
@@ -57,12 +59,12 @@ type stay struct {
 
 // try calls Try, unless somebody has.
 func (s *stay) try(once bool) {
-	s.client.mu.Lock()
+	s.line.client.mu.Lock()
 	first := s.state == idle
 	if first {
-		s.state, s.once, s.began = trying, once, time.Now()
+		s.state, s.once, s.began = trying, once, time.Now().UnixNano()
 	}
-	s.client.mu.Unlock()
+	s.line.client.mu.Unlock()
 	if !first {
 		return
 	}
@@ -73,8 +75,11 @@ func (s *stay) try(once bool) {
 
 // Wants implements node.Sharer.
 func (s *stay) Wants() protocol.Groups {
-	s.client.mu.Lock()
-	defer s.client.mu.Unlock()
+	s.line.client.mu.Lock()
+	defer s.line.client.mu.Unlock()
+	if s.wants == "" && s.line.shard.info.Grouped {
+		return alone
+	}
 	return s.wants
 }
 
@@ -83,8 +88,8 @@ func (s *stay) HeadStart() time.Duration { return s.ahead }
 
 // Wanted implements node.Sharer: who comes from now on waits behind whoever that is.
 func (s *stay) Wanted() {
-	s.client.mu.Lock()
-	defer s.client.mu.Unlock()
+	s.line.client.mu.Lock()
+	defer s.line.client.mu.Unlock()
 	s.closed = true
 	s.exit()
 }
@@ -99,8 +104,8 @@ func (s *stay) keeps(h *hold) bool {
 
 // expire gives the lock up if it is kept.
 func (s *stay) expire() {
-	s.client.mu.Lock()
-	defer s.client.mu.Unlock()
+	s.line.client.mu.Lock()
+	defer s.line.client.mu.Unlock()
 	s.exit()
 }
 
@@ -142,24 +147,46 @@ func (s *stay) Label() string { return s.label }
 
 // Crit implements node.User. All who wait for the group come in, as at a server at which a session begins.
 func (s *stay) Crit(e node.Entry) {
-	s.client.mu.Lock()
-	defer s.client.mu.Unlock()
+	s.line.client.mu.Lock()
+	defer s.line.client.mu.Unlock()
 	s.state, s.token, s.request = inside, e.Token, e.Request
+	if s.wants.Len() > 1 {
+		s.wants = protocol.Groups(e.Group)
+	}
 	s.supported(e.Sessions)
 	if e.Request != 0 && s.token+s.tokens()-1 > e.Request { // else the last token is the time of the request
-		s.client.counters.slowTokens.Add(1)
+		s.line.client.counters.slowTokens.Add(1)
 	}
 	for h := range each(&s.holds) {
 		h.enters()
 	}
 	s.line.admit(true)
+	s.decide()
+	s.exit() // should all have given up
+}
+
+// closed is what the decided channel of all that are decided is, so that no grant keeps one of its own.
+var closed = make(chan struct{})
+
+func init() { close(closed) }
+
+// decide: Crit or Rem is the first of the two. Client.mu is held.
+func (s *stay) decide() {
 	close(s.decided)
+	s.decided = closed
+}
+
+// decision is closed when Crit or Rem has come.
+func (s *stay) decision() <-chan struct{} {
+	s.line.client.mu.Lock()
+	defer s.line.client.mu.Unlock()
+	return s.decided
 }
 
 // Supported implements node.User.
 func (s *stay) Supported(sessions map[protocol.ID]uint64) {
-	s.client.mu.Lock()
-	defer s.client.mu.Unlock()
+	s.line.client.mu.Lock()
+	defer s.line.client.mu.Unlock()
 	s.supported(sessions)
 }
 
@@ -180,8 +207,8 @@ func (s *stay) supported(sessions map[protocol.ID]uint64) {
 // inside must not meet the next local user there.
 func (s *stay) Ejected() {
 	why := s.departed()
-	s.client.mu.Lock()
-	defer s.client.mu.Unlock()
+	s.line.client.mu.Lock()
+	defer s.line.client.mu.Unlock()
 	s.lose(why)
 	for h := range each(&s.holds) {
 		h.section.revoked = false // should it have been: now it is lost in truth
@@ -191,12 +218,12 @@ func (s *stay) Ejected() {
 
 // Rem implements node.User. A node that closes or fails says it unasked.
 func (s *stay) Rem(why error) {
-	s.client.mu.Lock()
-	defer s.client.mu.Unlock()
+	s.line.client.mu.Lock()
+	defer s.line.client.mu.Unlock()
 	switch s.state {
 	case trying:
 		s.gaveUp = why
-		close(s.decided)
+		s.decide()
 	case inside:
 		s.lose(why)
 	}
@@ -230,20 +257,20 @@ func (s *stay) enter(h *hold) error {
 	if expired {
 		why = s.departed()
 	}
-	s.client.mu.Lock()
-	defer s.client.mu.Unlock()
+	s.line.client.mu.Lock()
+	defer s.line.client.mu.Unlock()
 	if s.state == inside && expired {
 		s.lose(why)
 	}
 	switch {
-	case s.client.closed():
+	case s.line.client.closed():
 		return ErrClosed
 	case h.lost != nil:
 		return h.lost
 	case s.state != out:
 		return nil
-	case s.gaveUp == protocol.TooFew:
-		return &failure{kind: ErrNoQuorum, why: s.gaveUp}
+	case s.gaveUp == protocol.TooFew || s.gaveUp == protocol.NoMajority:
+		return &failure{kind: s.line.shard.lack, why: s.gaveUp}
 	case s.gaveUp != nil:
 		return s.gaveUp
 	}
@@ -257,14 +284,14 @@ func (s *stay) tooFew(err error) error {
 	if !over || s.gaveUp != protocol.TooFew {
 		return err
 	}
-	return &failure{kind: ErrNoQuorum, why: after(err, s.gaveUp)}
+	return &failure{kind: s.line.shard.lack, why: after(err, s.gaveUp)}
 }
 
 // expired reports whether nobody can be inside any more: fewer servers may
 // support it than keep the others from being a quorum. Its process need not have
 // been told yet, for this machine may have been stopped until a moment ago.
 func (s *stay) expired() bool {
-	return len(s.leases(time.Now())) < s.line.shard.spare()+1
+	return len(s.leases(time.Now())) < s.line.shard.needed
 }
 
 // departed says which of the servers that ever supported the stay have ended their sessions
@@ -276,10 +303,10 @@ func (s *stay) departed() error {
 		live[sess.Peer] = sess.Number
 	}
 	past := map[protocol.ID]uint64{}
-	s.client.mu.Lock()
+	s.line.client.mu.Lock()
 	maps.Copy(past, s.past)
 	maps.Copy(past, s.sessions)
-	s.client.mu.Unlock()
+	s.line.client.mu.Unlock()
 	gone := map[node.Cause][]string{}
 	for id, number := range past {
 		if live[id] == number {
@@ -288,14 +315,26 @@ func (s *stay) departed() error {
 		cause := g.node.Ended(id, number)
 		gone[cause] = append(gone[cause], g.Servers[id].Name)
 	}
-	return departed(gone)
+	if why := departed(gone); why != nil {
+		return why
+	}
+	if f, ok := errors.AsType[*node.FailedError](g.node.Failure(s.line.name)); ok {
+		return errors.New(f.Why)
+	}
+	return nil
 }
+
+// unleased is for how long what counts on no lease is said to be held at least.
+const unleased = time.Hour
 
 // leaseEnd is when too few leases are left, unless servers are heard from; zero: it is so already. Users stay inside
 // while n-m+1 servers support them, so that the lease that counts is the latest but n-m.
 func (s *stay) leaseEnd() time.Time {
+	if s.line.shard.needed == 0 {
+		return time.Now().Add(unleased)
+	}
 	leases := s.leases(time.Time{})
-	if last := s.line.shard.spare(); last < len(leases) {
+	if last := s.line.shard.needed - 1; last >= 0 && last < len(leases) {
 		return leases[last]
 	}
 	return time.Time{}
@@ -306,9 +345,9 @@ func (s *stay) leaseEnd() time.Time {
 func (s *stay) leases(now time.Time) []time.Time {
 	var ends []time.Time
 	sessions := s.line.shard.node.Sessions()
-	s.client.mu.Lock()
+	s.line.client.mu.Lock()
 	supports := s.sessions
-	s.client.mu.Unlock()
+	s.line.client.mu.Unlock()
 	for _, sess := range sessions {
 		if k, ok := supports[sess.Peer]; ok && k == sess.Number && sess.LeaseEnd.After(now) {
 			ends = append(ends, sess.LeaseEnd)

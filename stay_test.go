@@ -295,7 +295,7 @@ func TestGiveUpLeavesTheLine(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		s := newSection(ctx, c, "")
-		defer s.abandon()
+		defer s.leave()
 		s.wants = Shared
 		_, err := c.takeTurn(&wait{client: c, shards: c.shards, ctx: ctx, section: s}, "a", false)
 		wantIs(t, err, context.DeadlineExceeded)

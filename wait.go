@@ -26,7 +26,7 @@ type wait struct {
 	since    time.Time        // when fewer servers than a quorum were first seen alive; zero: they are enough
 }
 
-var errPatience = errors.New("the servers did not decide in time")
+var errPatience = errors.New("it was not decided in time")
 
 // until returns nil once done is closed, or why the wait ended before.
 func (w *wait) until(done <-chan struct{}) error {
@@ -50,14 +50,13 @@ func (w *wait) until(done <-chan struct{}) error {
 			return ErrClosed
 		case <-w.ctx.Done():
 			return w.over(ended(w.ctx))
-		case <-w.section.ctx.Done():
-			switch { // what it comes from, if not from a loss
-			case c.closed():
+		case <-w.section.loss:
+			if c.closed() {
 				return ErrClosed
-			case w.ctx.Err() != nil:
-				return w.over(ended(w.ctx))
 			}
-			return context.Cause(w.section.ctx)
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			return w.section.lost
 		case <-w.patience:
 			return w.over(errPatience)
 		case <-tick.C:
@@ -79,7 +78,7 @@ func (w *wait) connected(name string) error {
 	reached := make(chan struct{})
 	var dialing sync.WaitGroup
 	dialing.Go(func() {
-		if g.node.WaitAlive(ctx, g.quorum) == nil {
+		if g.node.WaitAlive(ctx, g.enough()) == nil {
 			close(reached)
 		}
 	})
@@ -106,7 +105,7 @@ func (w *wait) noQuorum(err error) error {
 			err = after(err, why)
 		}
 	}
-	return &failure{kind: ErrNoQuorum, why: err}
+	return &failure{kind: w.shards[0].lack, why: err}
 }
 
 // A line is the queue of one lock name in this client: the node has one user a
@@ -153,7 +152,7 @@ func (c *Client) takeTurn(w *wait, name string, once bool) (*hold, error) {
 		defer c.mu.Unlock()
 		return nil, l.taken(w.section)
 	}
-	h := &hold{client: c, section: w.section, line: l}
+	h := &hold{section: w.section, line: l}
 	h.section.holds = append(h.section.holds, h)
 	h.place = l.waiters.PushBack(h)
 	if l.admit(false); h.stay != nil {
@@ -185,8 +184,10 @@ func (l *line) admit(begins bool) {
 	for h := range each(&l.waiters) {
 		switch s := l.stay; {
 		case s == nil:
-			l.stay = &stay{client: l.client, line: l, wants: h.section.wants, label: h.section.label, ahead: h.section.ahead, decided: make(chan struct{})}
+			l.stay = &stay{line: l, wants: h.section.wants, label: h.section.label, ahead: h.section.ahead, decided: make(chan struct{})}
 			h.rest(l.stay)
+		case s.state == trying && s.holds.Len() == 0 && s.wants == h.section.wants && !s.once: // whoever it began for has given up
+			h.rest(s)
 		case s.shares(h.section) && (begins || s.open()):
 			h.rest(s)
 		case !begins || shared(s.wants) == "":
@@ -217,7 +218,7 @@ func (h *hold) rest(s *stay) {
 func (l *line) handOver(h *hold) bool {
 	s := l.stay
 	for next := range each(&l.waiters) {
-		if s.shares(next.section) && !s.once {
+		if next.section.wants == s.wants && shared(s.wants) != "" && !s.once {
 			next.rest(s)
 			h.leave()
 			return true
@@ -226,12 +227,16 @@ func (l *line) handOver(h *hold) bool {
 	return false
 }
 
-// shares reports whether a section may be inside with those of s: the one that is to be alone, where nobody is.
+// shares reports whether a section may be inside with those of s: the one that is to be alone, where nobody is. While
+// s is about to be in any one of several groups nobody may.
 func (s *stay) shares(x *section) bool {
-	return s.wants == x.wants && (shared(s.wants) != "" || s.isKept())
+	if shared(s.wants) == "" {
+		return s.wants == x.wants && s.isKept()
+	}
+	return s.wants.Len() == 1 && x.wants.Has(protocol.Group(s.wants))
 }
 
-// shared is the group that those who want a set share, "" where they are alone.
+// shared is the group, or one of the groups, that those who want it share, "" where they are alone.
 func shared(wants protocol.Groups) string {
 	if protocol.Group(wants).Exclusive() {
 		return ""
@@ -239,8 +244,9 @@ func shared(wants protocol.Groups) string {
 	return string(wants)
 }
 
-// open reports whether one who shares may join at once. Client.mu is held.
-func (s *stay) open() bool { return s.state == inside && !s.closed }
+// open reports whether one who shares may join at once: nobody does where the algorithm does not say that somebody else
+// waits. Client.mu is held.
+func (s *stay) open() bool { return s.state == inside && !s.closed && s.line.shard.info.Tells }
 
 // joins reports whether a section that comes now may join the stay. Client.mu is held.
 func (l *line) joins(x *section) bool {

@@ -131,10 +131,17 @@ func ExampleClient_Groups() {
 	}
 	_, err = room.TryLock(ctx, "blue")
 	fmt.Println(grant.Group(), errors.Is(err, poundlock.ErrNotAcquired))
-	fmt.Println(grant.Unlock())
+
+	visit, err := room.Lock(ctx, "blue", "red", "green") // any one of them will do
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(visit.Group())
+	fmt.Println(visit.Unlock(), grant.Unlock())
 	// Output:
 	// red true
-	// <nil>
+	// red
+	// <nil> <nil>
 }
 
 // The other programs of docs/which-lock.md. They need work to do.

@@ -1,6 +1,8 @@
 package api_test
 
 import (
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -8,7 +10,6 @@ import (
 	"github.com/poundlock/poundlock/api"
 	pb "github.com/poundlock/poundlock/api/poundlockv1"
 	"github.com/poundlock/poundlock/server"
-	"github.com/poundlock/poundlock/server/status"
 )
 
 // TestHeadStart: a grant with a head start comes before another one that was asked for earlier.
@@ -30,6 +31,7 @@ func TestHeadStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	order := make(chan string, 2)
+	var clients sync.WaitGroup
 	for k, x := range []struct {
 		name  string
 		ahead uint32
@@ -40,7 +42,7 @@ func TestHeadStart(t *testing.T) {
 			c = protocols[0].client(t, startDaemon(t, config, api.Limits{}))
 		}
 		session := open(t, c, 10*time.Second)
-		go func() {
+		clients.Go(func() {
 			r, err := c.Lock(t.Context(), &pb.LockRequest{SessionId: session, Names: []string{"a"}, HeadStartMs: x.ahead})
 			order <- x.name
 			if err != nil {
@@ -50,18 +52,17 @@ func TestHeadStart(t *testing.T) {
 			if _, err := c.Release(t.Context(), &pb.ReleaseRequest{SessionId: session, GrantId: r.Grant.GrantId}); err != nil {
 				t.Error(err)
 			}
-		}()
-		eventually(t, "it waits", func() (waits bool) {
-			status.Ask(t.Context(), o, server.LockQuery{}, func(x status.Lock) bool {
-				waits = x.Waiting > k
-				return true
-			})
-			return waits
+		})
+		eventually(t, "it waits at all servers", func() bool {
+			waits := func(x *server.Lock) bool { return x != nil && x.Waiting > k }
+			here := o.OneLock(t.Context(), o.Sessions(t.Context()), "a")
+			return len(here) == 4 && !slices.ContainsFunc(here, func(x *server.Lock) bool { return !waits(x) })
 		})
 	}
 	if err := g.Unlock(); err != nil {
 		t.Error(err)
 	}
+	clients.Wait()
 	if one, two := <-order, <-order; one != "first" || two != "later" {
 		t.Errorf("%s comes before %s", one, two)
 	}

@@ -82,6 +82,7 @@ func noDowngrade(t *testing.T) {
 	}{
 		{"a", &pb.DowngradeRequest{}, connect.CodeInvalidArgument, pb.Reason_REASON_INVALID, "want MODE_SHARED or MODE_GROUP"},
 		{"a", &pb.DowngradeRequest{Mode: pb.Mode_MODE_GROUP}, connect.CodeInvalidArgument, pb.Reason_REASON_INVALID, "with 0 groups"},
+		{"a", &pb.DowngradeRequest{Mode: pb.Mode_MODE_GROUP, Groups: []string{"red", "blue"}}, connect.CodeInvalidArgument, pb.Reason_REASON_INVALID, "with 2 groups: want one"},
 		{"none", shared, connect.CodeNotFound, pb.Reason_REASON_UNKNOWN_GRANT, `"none"`},
 		{"waits", shared, connect.CodeFailedPrecondition, pb.Reason_REASON_NOT_ACQUIRED, `grant "waits" still waits`},
 		{grant("read", pb.Mode_MODE_SHARED), red, connect.CodeInvalidArgument, pb.Reason_REASON_OTHER_NAMES, `grant "read": a grant of group "shared" cannot become one of group "red"`},

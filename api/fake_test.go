@@ -75,7 +75,10 @@ func (f *fakeLocks) acquire(ctx context.Context, _ string, want request) (sectio
 			}
 		}
 		if taken == "" && failed == nil {
-			c := &fakeSection{f: f, names: want.names, group: want.group}
+			c := &fakeSection{f: f, names: want.names}
+			if len(want.groups) > 0 {
+				c.group = want.groups[len(want.groups)-1] // as if others were there in that one
+			}
 			c.ctx, c.cancel = context.WithCancelCause(context.Background())
 			for _, name := range want.names {
 				f.token++

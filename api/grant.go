@@ -3,7 +3,9 @@ package api
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/poundlock/poundlock"
@@ -16,7 +18,7 @@ import (
 type grant struct {
 	id      string
 	names   []string // ascending
-	wants   string   // the group to share with, "" for none
+	wants   []string // groups of which to share with one, nil for none
 	session *session
 
 	state   pb.State
@@ -37,12 +39,12 @@ type grant struct {
 
 // A request is a LockRequest that was found good.
 type request struct {
-	id    string // "" to draw one
-	names []string
-	group string // "" for none
-	wait  time.Duration
-	try   bool
-	ahead time.Duration // its head start
+	id     string // "" to draw one
+	names  []string
+	groups []string // of which any one will do, nil for none
+	wait   time.Duration
+	try    bool
+	ahead  time.Duration // its head start
 }
 
 func (s *Service) check(r *pb.LockRequest) (request, error) {
@@ -65,34 +67,34 @@ func (s *Service) check(r *pb.LockRequest) (request, error) {
 		return want, failf(pb.Reason_REASON_INVALID, "head_start_ms %d: want 0 to %d", r.HeadStartMs, maxAhead.Milliseconds())
 	}
 	var err error
-	if want.group, err = groupOf(r); err != nil {
+	if want.groups, err = groupsOf(r); err != nil {
 		return want, err
 	}
 	return want, checkText("grant_id", r.GrantId, maxGrantID)
 }
 
-// groupOf is the group that a request, to lock or to come down, shares its locks with, "" for none.
-func groupOf(r interface {
+// groupsOf are those of which a request, to lock or to come down, shares its locks with one, in order of preference; nil for none.
+func groupsOf(r interface {
 	GetMode() pb.Mode
 	GetGroups() []string
 },
-) (string, error) {
+) ([]string, error) {
 	switch mode, groups := r.GetMode(), r.GetGroups(); {
-	case mode == pb.Mode_MODE_GROUP && len(groups) == 1:
-		if err := slots.CheckGroup(groups[0]); err != nil {
-			return "", failf(pb.Reason_REASON_INVALID, "groups: %w", err)
+	case mode == pb.Mode_MODE_GROUP && len(groups) > 0:
+		if err := slots.CheckGroups(groups); err != nil {
+			return nil, failf(pb.Reason_REASON_INVALID, "groups: %w", err)
 		}
-		return groups[0], nil
+		return groups, nil
 	case mode == pb.Mode_MODE_GROUP:
-		return "", failf(pb.Reason_REASON_INVALID, "mode MODE_GROUP with %d groups: want 1", len(groups))
+		return nil, failf(pb.Reason_REASON_INVALID, "mode MODE_GROUP with 0 groups: want 1 to %d", slots.MaxGroups)
 	case len(groups) > 0:
-		return "", failf(pb.Reason_REASON_INVALID, "groups: %.20q with mode %v: want mode MODE_GROUP", groups[0], mode)
+		return nil, failf(pb.Reason_REASON_INVALID, "groups: %.20q with mode %v: want mode MODE_GROUP", groups[0], mode)
 	case mode == pb.Mode_MODE_SHARED:
-		return poundlock.Shared, nil
+		return []string{poundlock.Shared}, nil
 	case mode != pb.Mode_MODE_EXCLUSIVE:
-		return "", failf(pb.Reason_REASON_INVALID, "mode %v: want MODE_EXCLUSIVE, MODE_SHARED or MODE_GROUP", mode)
+		return nil, failf(pb.Reason_REASON_INVALID, "mode %v: want MODE_EXCLUSIVE, MODE_SHARED or MODE_GROUP", mode)
 	}
-	return "", nil
+	return nil, nil
 }
 
 // join returns the grant that want names, waiting or held, and begins the attempt
@@ -121,7 +123,7 @@ func (s *Service) join(ctx context.Context, x *session, want request) (*grant, e
 		return nil, failf(pb.Reason_REASON_LIMIT, "this service has %d locks already", s.locks)
 	}
 	g := &grant{
-		id: want.id, names: want.names, wants: want.group, session: x,
+		id: want.id, names: want.names, wants: want.groups, session: x,
 		state: pb.State_STATE_WAITING, callers: 1,
 		decided: make(chan struct{}), left: make(chan struct{}),
 	}
@@ -150,14 +152,22 @@ func (g *grant) rejoin(want request) error {
 		return failf(pb.Reason_REASON_RELEASED, "grant %q has been released: take another grant_id", g.id)
 	case !slices.Equal(g.names, want.names):
 		return failf(pb.Reason_REASON_OTHER_NAMES, "grant %q is of %q, not of %q", g.id, g.names, want.names)
-	case g.wants != want.group:
-		return failf(pb.Reason_REASON_OTHER_NAMES, "grant %q is for group %q, not for group %q", g.id, g.wants, want.group)
+	case !slices.Equal(g.wants, want.groups):
+		return failf(pb.Reason_REASON_OTHER_NAMES, "grant %q is %s, not %s", g.id, shares(g.wants), shares(want.groups))
 	case g.state == pb.State_STATE_LOST:
 		return lostError(g.proto())
 	}
 	g.callers++
 	g.session.waits++
 	return nil
+}
+
+// shares says what groups a grant is for.
+func shares(groups []string) string {
+	if len(groups) == 0 {
+		return "exclusive"
+	}
+	return fmt.Sprintf("for group %q", strings.Join(groups, ","))
 }
 
 // decide ends an attempt. Nobody may want what was acquired any more.

@@ -10,15 +10,20 @@ import (
 
 	"github.com/poundlock/poundlock/internal/door"
 	"github.com/poundlock/poundlock/internal/limit"
+	"github.com/poundlock/poundlock/internal/listen"
+	"github.com/poundlock/poundlock/transport"
 )
 
 // silence is how long a peer whose machine or network is gone keeps its
 // connections. While a stream is open its session lives.
 const silence = 10 * time.Second
 
-// Listen listens for Serve. A connection whose other end vanishes, without closing
-// it, is found out within half a minute.
+// Listen listens for Serve at HOST:PORT, or at unix:/path, to which this user alone can connect. A connection whose other end vanishes,
+// without closing it, is found out within half a minute.
 func Listen(ctx context.Context, addr string) (net.Listener, error) {
+	if _, ok := transport.Unix(addr); ok {
+		return listen.At(addr, nil, true)
+	}
 	c := net.ListenConfig{
 		Control:         userTimeout,
 		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: silence, Interval: silence / 4, Count: 4},

@@ -64,7 +64,7 @@ func (s *Service) release(x *session, id string) error {
 // again, and its id is used up. mu is held.
 func (s *Service) leave(g *grant) section {
 	c := s.forget(g)
-	g.names, g.tokens, g.wants, g.group = nil, nil, "", "" // what is remembered should be small
+	g.names, g.tokens, g.wants, g.group = nil, nil, nil, "" // what is remembered should be small
 	x := g.session
 	x.released = append(x.released[max(0, len(x.released)+1-maxReleased):], g)
 	return c

@@ -29,7 +29,10 @@ type cluster interface {
 type client struct{ *poundlock.Client }
 
 func (c client) acquire(ctx context.Context, who string, want request) (section, error) {
-	m := c.Locks(want.names...).As(who).In(want.group).HeadStart(want.ahead)
+	m := c.Locks(want.names...).As(who).HeadStart(want.ahead)
+	if len(want.groups) > 0 {
+		m = m.In(want.groups[0], want.groups[1:]...)
+	}
 	lock := m.Lock
 	if want.try {
 		lock = m.TryLock

@@ -124,19 +124,21 @@ func (s *Service) Lock(ctx context.Context, r *pb.LockRequest) (*pb.LockResponse
 
 // Downgrade lets others share what a grant has alone.
 func (s *Service) Downgrade(_ context.Context, r *pb.DowngradeRequest) (*pb.DowngradeResponse, error) {
-	group, err := groupOf(r)
-	if err != nil {
+	groups, err := groupsOf(r)
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	if group == "" {
+	case len(groups) == 0:
 		return nil, failf(pb.Reason_REASON_INVALID, "mode MODE_EXCLUSIVE: want MODE_SHARED or MODE_GROUP")
+	case len(groups) > 1:
+		return nil, failf(pb.Reason_REASON_INVALID, "mode MODE_GROUP with %d groups: want one", len(groups))
 	}
 	x, err := s.begin(r.SessionId)
 	if err != nil {
 		return nil, err
 	}
 	defer s.end(x)
-	g, err := s.downgrade(x, r.GrantId, group)
+	g, err := s.downgrade(x, r.GrantId, groups[0])
 	if err != nil {
 		return nil, err
 	}

@@ -43,6 +43,22 @@ func TestShared(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			any := book(there, pb.Mode_MODE_GROUP, "red", "shared", "blue")
+			any.GrantId = "any"
+			one, err := b.Lock(ctx, any)
+			if err != nil || one.Grant.Group != "shared" {
+				t.Fatalf("whoever takes any of three groups has %v, %v", one, err)
+			}
+			if again, err := b.Lock(ctx, any); err != nil || again.Grant.Group != "shared" {
+				t.Errorf("the same again is %v, %v", again, err)
+			}
+			other := book(there, pb.Mode_MODE_GROUP, "shared")
+			other.GrantId = "any"
+			_, err = b.Lock(ctx, other)
+			wantFailure(t, "another Lock", err, connect.CodeInvalidArgument, pb.Reason_REASON_OTHER_NAMES)
+			if _, err := b.Release(ctx, &pb.ReleaseRequest{SessionId: there, GrantId: "any"}); err != nil {
+				t.Fatal(err)
+			}
 			g, err := library.RWMutex("book").RLock(ctx)
 			if err != nil {
 				t.Fatal(err)

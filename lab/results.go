@@ -143,14 +143,19 @@ func (c Cell) Expected(measure string) (Expectation, bool) {
 	return list[k], true
 }
 
-// Verdict is that on all measures of which something is expected: the first one that is not Equal.
+// Verdict is that on all measures of which something is expected: Differs where one does, and Equal where all are.
 func (c Cell) Verdict() Verdict {
+	all := Equal
 	for _, x := range c.Expect(c.Point) {
-		if v := x.Verdict(c.Values(x.Measure)); v != Equal {
+		switch v := x.Verdict(c.Values(x.Measure)); v {
+		case Equal:
+		case Differs:
 			return v
+		default:
+			all = v
 		}
 	}
-	return Equal
+	return all
 }
 
 // keys are the columns that name a cell, and key is what c has there.

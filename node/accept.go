@@ -26,7 +26,7 @@ var errCrowded = &end{"too many connections are in their handshake", CauseFull, 
 const parting = 500 * time.Millisecond
 
 // wrongDoor is for whoever looks at this port with a browser or with curl.
-const wrongDoor = `This port of a Poundlock server is for poundlock and for Go programs, and does
+const wrongDoor = `This port of Poundlock is for poundlock and for Go programs, and does
 not speak HTTP. The API is at the address of --api, metrics and health at that
 of --admin.
 `
@@ -211,9 +211,9 @@ func (f *front) misfit(h transport.Hello) *transport.Refuse {
 	mine := f.n.c.Peers[f.n.c.ID].Name
 	switch {
 	case h.To != f.n.c.ID || h.ToName != mine:
-		return refusal("name of the server", mine, h.ToName)
+		return refusal("name of the "+f.n.roles.noun(), mine, h.ToName)
 	case h.Members != memberNames(f.n.c.Peers):
-		return refusal("names of the servers", memberNames(f.n.c.Peers), h.Members)
+		return refusal("names of the "+f.n.roles.noun()+"s", memberNames(f.n.c.Peers), h.Members)
 	case h.Shards != f.n.c.Shards:
 		return refusal("shards", cmp.Or(f.n.c.Shards, "none"), cmp.Or(h.Shards, "none"))
 	case f.n.roles.isMember(h.From) && (!f.n.roles.mayTalk(h.From) || h.From <= f.n.c.ID):
@@ -224,8 +224,8 @@ func (f *front) misfit(h transport.Hello) *transport.Refuse {
 		return refusal("id of the client", "that of its secret", fmt.Sprintf("%016x", uint64(h.From)))
 	}
 	for _, k := range h.Kinds { // one that is not served here is refused with each name
-		if kind := Kind(k.Number); f.n.c.Hosts[kind] != nil && f.n.algorithm(kind) != k.Algorithm {
-			return refusal("algorithm of kind "+kind.String(), f.n.algorithm(kind), k.Algorithm)
+		if kind := Kind(k.Number); f.n.c.Hosts[kind] != nil && f.n.agreed(kind) != k.Algorithm {
+			return refusal("algorithm of kind "+kind.String(), f.n.agreed(kind), k.Algorithm)
 		}
 	}
 	return nil
@@ -240,6 +240,9 @@ func (f *front) welcome(h transport.Hello, c *conn) (w transport.Welcome, no *tr
 	f.admit.Lock()
 	defer f.admit.Unlock()
 	s, no := f.sessionFor(h, c)
+	if f.n.roles.mutual() {
+		f.n.each(func(*loop) {}) // the peer takes the answer for a sign that all users here know what has ended
+	}
 	if no != nil {
 		return w, no
 	}
@@ -251,15 +254,17 @@ func (f *front) welcome(h transport.Hello, c *conn) (w transport.Welcome, no *tr
 	s.number = h.Session
 	isNew := s.agree(h.Incarnation, h.Label, c.lease, f.n.c.Boot())
 	w = transport.Welcome{
-		Incarnation: f.n.incarnation, Session: h.Session, Received: s.window.Received(),
+		Incarnation: f.n.incarnation, Session: h.Session, Received: s.received(),
 		Lease: c.lease, ClockBound: f.n.c.ClockBound, Label: f.n.c.Label,
 	}
 	s.mu.Unlock()
 	switch err := f.n.sessions.connect(s, c, h.Received, isNew); {
 	case err == ErrClosed:
-		return w, &transport.Refuse{Code: transport.Full, What: "the server is closing"}
+		return w, &transport.Refuse{Code: transport.Full, What: "the " + f.n.roles.noun() + " is closing"}
 	case err != nil:
 		return w, &transport.Refuse{Code: transport.UnknownSession, What: err.Error()}
+	case !f.n.settle():
+		return w, &transport.Refuse{Code: transport.Full, What: "the server is closing"}
 	}
 	if isNew {
 		f.n.noteClockBound(s.host, f.n.roles.name(h.From), h.ClockBound)
@@ -270,7 +275,7 @@ func (f *front) welcome(h transport.Hello, c *conn) (w transport.Welcome, no *tr
 
 // sessionFor finds the session that a Hello means.
 func (f *front) sessionFor(h transport.Hello, c *conn) (*session, *transport.Refuse) {
-	if no := f.n.detector.meet(h.From, h.Incarnation); no != nil {
+	if no := f.n.lives.meet(h.From, h.Incarnation); no != nil {
 		return nil, no
 	}
 	s := f.n.sessions.lookup(h.From)
@@ -301,6 +306,9 @@ func (f *front) sessionFor(h transport.Hello, c *conn) (*session, *transport.Ref
 		return nil, &transport.Refuse{Code: transport.UnknownSession, What: "the session is not known here"}
 	}
 	if s == nil {
+		if no := f.n.sessions.asked(h); no != nil {
+			return nil, no
+		}
 		from := originsOf(c.nc)
 		if no := f.n.sessions.mayBegin(from); no != nil {
 			return nil, no

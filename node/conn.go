@@ -34,11 +34,13 @@ type conn struct {
 	s     *session
 	nc    net.Conn
 	in    *bufio.Reader
-	dials bool // this end dialed: it sends the heartbeats
+	dials bool // this end dialed
 	lease time.Duration
 	wake  chan struct{}
 	done  chan struct{} // closed when the connection is
 	acker *time.Timer
+
+	answers bool // a frame has come that is no refusal; under s.receive
 
 	mu      sync.Mutex
 	why     error // set when done is closed
@@ -70,6 +72,9 @@ func newConn(n *Node, nc net.Conn, in *bufio.Reader, dials bool, lease time.Dura
 	return c
 }
 
+// beats reports whether this end sends heartbeats: whoever holds a lease does.
+func (c *conn) beats() bool { return c.dials || c.n.roles.mutual() }
+
 // close closes the connection; the first reason counts.
 func (c *conn) close(why error) {
 	c.mu.Lock()
@@ -100,7 +105,7 @@ func closeNow(nc net.Conn) {
 // the peer would acknowledge a while later.
 func (c *conn) ask() {
 	c.mu.Lock()
-	c.asks = c.dials
+	c.asks = c.beats()
 	c.mu.Unlock()
 	c.signal()
 }
@@ -153,7 +158,7 @@ func (c *conn) write() {
 		select {
 		case <-heartbeat.C: // also when there is always something to write
 			heartbeat.Reset(interval)
-			beat = c.dials
+			beat = c.beats()
 		default:
 		}
 		frame, last := c.fill(*buffer, beat)
@@ -181,7 +186,7 @@ func (c *conn) write() {
 		case <-c.wake:
 		case <-heartbeat.C:
 			heartbeat.Reset(interval)
-			beat = c.dials
+			beat = c.beats()
 		case <-c.done:
 			return
 		}
@@ -237,8 +242,8 @@ func (c *conn) fill(frame []byte, beat bool) ([]byte, error) {
 	if c.s.conn == c {
 		before := len(b)
 		b = c.s.window.Take(b, maxBatch)
-		if ack || len(b) > before && c.s.window.Received() > 0 {
-			b = transport.Item{Type: transport.AckItem, Seq: c.s.window.Received()}.Append(b)
+		if received := c.s.received(); ack || len(b) > before && received > 0 {
+			b = transport.Item{Type: transport.AckItem, Seq: received}.Append(b)
 			ack = true
 		}
 	}
@@ -333,9 +338,14 @@ func (c *conn) frame(items []byte) error {
 	for len(items) > 0 && err == nil {
 		var i transport.Item
 		i, items, err = transport.ReadItem(items)
+		if !c.answers && err == nil && i.Type != transport.RefuseItem { // before a gate that is shut holds up what follows
+			c.answers = true
+			c.n.lives.know(c.s.id, c.s.life())
+		}
 		switch {
 		case err != nil:
-		case i.Type == transport.MessageItem, i.Type == transport.RefuseNameItem, i.Type == transport.PartItem, i.Type == transport.LabelledItem:
+		case i.Type == transport.MessageItem, i.Type == transport.RefuseNameItem, i.Type == transport.PartItem,
+			i.Type == transport.LabelledItem, i.Type == transport.WakeItem:
 			received++
 			err = c.message(i, p)
 		default:
@@ -343,7 +353,7 @@ func (c *conn) frame(items []byte) error {
 		}
 	}
 	p.deliver(c.n) // what was received before an error counts as received
-	if received > 0 {
+	if received > 0 && c.n.c.Journal == nil {
 		c.oweAck(received)
 	}
 	return err
@@ -388,6 +398,8 @@ func (c *conn) message(i transport.Item, p *parcel) error {
 		return c.refuse(refusal("refusal of a name by a client", "", ""))
 	case i.Type == transport.LabelledItem && !client:
 		return c.refuse(refusal("label of a user that is none of a client's", "", ""))
+	case i.Type == transport.WakeItem && !c.n.roles.mutual():
+		return c.refuse(refusal("a user that waits, where members hold no leases at each other", "", ""))
 	}
 	c.s.mu.Lock()
 	isNew, err := c.s.window.Receive(i.Seq)
@@ -413,6 +425,7 @@ func (c *conn) message(i transport.Item, p *parcel) error {
 	}
 	p.messages = append(p.messages, message{
 		sess: c.s, kind: Kind(i.Kind), refusal: i.Type == transport.RefuseNameItem, labelled: i.Type == transport.LabelledItem,
+		wakes: i.Type == transport.WakeItem, seq: i.Seq,
 		loop: uint16(k), name: i.Name, body: i.Body,
 	})
 	if len(p.messages) == turnMessages {
@@ -463,8 +476,10 @@ func (c *conn) control(i transport.Item) error {
 	case transport.PingItem:
 		c.s.mu.Lock()
 		dead := c.s.dead.Load()
-		if !dead {
-			c.s.lease.Renew(c.n.c.Boot())
+		if now := c.n.c.Boot(); !dead && c.n.roles.mutual() {
+			c.s.granted.Renew(now)
+		} else if !dead {
+			c.s.lease.Renew(now)
 		}
 		c.s.mu.Unlock()
 		if dead {
@@ -499,10 +514,10 @@ func (c *conn) control(i transport.Item) error {
 		switch {
 		case err != nil:
 		case r.Code == transport.OldTable:
-			err = c.n.table.adopt(r)
+			err = c.n.table.adopt(c.s.id, r)
 		default:
 			err = r
-			c.n.sessions.end(c.s, r, nil)
+			c.n.sessions.refused(c.s, r)
 		}
 		return err
 	default:

@@ -8,7 +8,6 @@ import (
 	"net"
 	"time"
 
-	"github.com/poundlock/poundlock/node/lease"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/transport"
 )
@@ -33,6 +32,7 @@ func (d *dialer) run() {
 	backoff := minBackoff
 	for {
 		began := time.Now()
+		_ = d.n.sessions.await(d.n.ctx, func() bool { return !d.n.sessions.isApart(d.id) || d.n.sessions.isClosing() })
 		t := d.n.table.now.Load()
 		last, s := d.n.sessions.isClosing(), d.n.sessions.lookup(d.id)
 		if last && !d.n.sessions.owes(s) {
@@ -93,6 +93,9 @@ func (d *dialer) connect(t *table) (greeted bool, err error) {
 		d.number++
 		s = newSession(d.n, d.id, d.number)
 	}
+	if !d.n.settle() { // the peer may end an older session when it hears of a new one
+		return false, ErrClosed
+	}
 	c, err := d.introduce(nc, s)
 	if err != nil {
 		return false, err
@@ -111,8 +114,10 @@ func (d *dialer) connect(t *table) (greeted bool, err error) {
 // counts as one of its clients until its lease lapses or a good-bye comes: so a node
 // that closes begins none, and waits for those that it has begun.
 func (d *dialer) introduce(nc net.Conn, s *session) (*conn, error) {
-	d.n.sessions.greeting.Add(1)
-	defer d.n.sessions.greeting.Add(-1)
+	if d.n.roles.leased(s.id) {
+		d.n.sessions.greeting.Add(1)
+		defer d.n.sessions.greeting.Add(-1)
+	}
 	if d.n.sessions.isClosing() && d.n.sessions.lookup(s.id) != s {
 		return nil, ErrClosed
 	}
@@ -143,7 +148,7 @@ func (d *dialer) hello(nc net.Conn, s *session) error {
 	h := transport.Hello{
 		From: d.n.c.ID, To: s.id, ToName: d.n.c.Peers[s.id].Name,
 		Incarnation: d.n.incarnation, Session: s.number, Resume: s.established,
-		Received: s.window.Received(),
+		Received: s.received(),
 		Members:  memberNames(d.n.c.Peers), Shards: d.n.c.Shards, Kinds: d.n.kinds(),
 		Lease: d.n.c.Lease, ClockBound: d.n.c.ClockBound, Label: d.n.c.Label,
 	}
@@ -172,7 +177,7 @@ func (d *dialer) readWelcome(in *bufio.Reader, s *session) (w transport.Welcome,
 				d.n.sessions.end(s, errForgotten, nil)
 			}
 		case transport.OldTable:
-			return w, d.n.table.adopt(r)
+			return w, d.n.table.adopt(d.id, r)
 		}
 		return w, r
 	}
@@ -193,14 +198,13 @@ func (d *dialer) begin(
 	if !fits {
 		return nil, fmt.Errorf("the welcome is for session %d of incarnation %016x", w.Session, w.Incarnation)
 	}
-	if no := d.n.detector.meet(s.id, w.Incarnation); no != nil {
+	if no := d.n.lives.meet(s.id, w.Incarnation); no != nil {
 		writeFrame(nc, d.n.Epoch(), no.Append)
 		return nil, fmt.Errorf("%s: %s here, %s there", no.What, no.Mine, no.Yours)
 	}
 	c := newConn(d.n, nc, in, true, w.Lease)
-	held := lease.Terms{Length: w.Lease, Drift: d.n.c.ClockDrift, Margin: lease.Margin(w.Lease)}.Held()
 	s.mu.Lock()
-	isNew := s.agree(w.Incarnation, w.Label, held, sent)
+	isNew := s.agree(w.Incarnation, w.Label, w.Lease, sent)
 	lapsed := d.n.roles.leased(s.id) && s.lease.Lapsed(d.n.c.Boot())
 	s.mu.Unlock()
 	if lapsed {
@@ -213,6 +217,10 @@ func (d *dialer) begin(
 	}
 	d.n.noteClockBound("", d.n.roles.name(s.id), w.ClockBound)
 	c.signal()
+	if d.n.roles.member() {
+		d.n.lives.know(s.id, w.Incarnation)
+		c.ask() // the peer learns that this end knows it
+	}
 	d.n.c.Log.Debug("connected", "peer", d.n.roles.name(s.id), "session", w.Session)
 	return c, nil
 }

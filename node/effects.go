@@ -15,7 +15,9 @@ import (
 
 // tell calls a user back. One that panics does not take the node with it; false
 // says that it may not know where it is.
-func (l *loop) tell(name string, callback func()) (ok bool) { return l.call("user", name, callback) }
+func (l *loop) tell(name string, callback func()) (ok bool) {
+	return l.journal.defers(name, callback) || l.call("user", name, callback)
+}
 
 // because is the error that has a text, nil where it has none.
 func because(why string) error {
@@ -73,6 +75,7 @@ func (l *loop) Effect(a protocol.Act, kind int, msg []byte) {
 		if u := l.users.get(i.name); u != nil {
 			l.users.leave(i.name)
 			l.names.left(i)
+			l.journal.left(u)
 			l.tell(i.name, func() { u.Rem(cmp.Or(because(u.refusal), a.Reason().Err())) }) // it has left, whatever it does
 		}
 	case protocol.SetTimer:
@@ -91,6 +94,10 @@ func (l *loop) Effect(a protocol.Act, kind int, msg []byte) {
 				l.tellOrFail(i, s.Wanted)
 			}
 		}
+	case protocol.Leader:
+		if told := l.n.c.Leader; told != nil {
+			l.call("observer", i.name, func() { told(a.To, a.Arg) })
+		}
 	case protocol.Owner:
 		l.audit.owned(i, a.To, a.Arg, l.sessions[a.To])
 	case protocol.Joined:
@@ -103,6 +110,10 @@ func (l *loop) Effect(a protocol.Act, kind int, msg []byte) {
 		l.outcome(i)
 	case protocol.Capture:
 		i.replica.captures = true
+	case protocol.Revoke:
+		if p := l.sessions[a.To]; p != nil {
+			l.n.sessions.end(p, errRevoked, nil)
+		}
 	case protocol.Install:
 		l.guard(i, i.replica.install)
 	default:
@@ -183,7 +194,7 @@ func (l *loop) tellOrFail(i *instance, callback func()) {
 // process has been told, or nobody will ever need it.
 func (l *loop) send(i *instance, to protocol.ID, kind int, msg []byte) {
 	p := l.sessions[to]
-	if p == nil {
+	if p == nil || l.lull.mutes(to) {
 		return
 	}
 	most := transport.MaxMessage
@@ -198,10 +209,10 @@ func (l *loop) send(i *instance, to protocol.ID, kind int, msg []byte) {
 	l.audit.tally.sent[l.n.firstMessage[i.kind]+kind]++
 	if u := l.labelled(i); u != nil {
 		l.out.state = transport.AppendLabelled(l.out.state[:0], u.label, msg)
-		l.out.push(p, transport.LabelledItem, i.kind, i.name, l.out.state, false)
+		l.out.send(p, transport.LabelledItem, i.kind, i.name, l.out.state, false)
 		return
 	}
-	l.out.push(p, transport.MessageItem, i.kind, i.name, msg, i.replica != nil && i.replica.states)
+	l.out.send(p, transport.MessageItem, i.kind, i.name, msg, i.replica != nil && i.replica.states)
 }
 
 func (i *instance) timer(id uint32) *timer {
@@ -232,9 +243,18 @@ func (l *loop) runTimers() time.Duration {
 
 // An outbox is where a loop puts what it sends. The writers of sessions are woken once for many messages.
 type outbox struct {
-	n     *Node
-	dirty []*session // to be signaled
-	state []byte     // scratch
+	n      *Node
+	dirty  []*session                                                                               // to be signaled
+	defers func(s *session, t transport.Type, kind Kind, name string, body []byte, state bool) bool // until later; nil: nothing
+	state  []byte                                                                                   // scratch
+}
+
+// send appends an item to the window of a session, at once or, at a durable member, when what led to it is in the journal.
+func (o *outbox) send(p *session, t transport.Type, kind Kind, name string, body []byte, state bool) {
+	if o.defers != nil && o.defers(p, t, kind, name, body, state) {
+		return
+	}
+	o.push(p, t, kind, name, body, state)
 }
 
 // push appends an item to the window of a session, which is dropped when it is full.

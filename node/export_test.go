@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"io"
 
 	"github.com/poundlock/poundlock/node/lease"
@@ -14,6 +15,15 @@ func (n *Node) EndLapsed(peer protocol.ID) { n.sessions.end(n.sessions.lookup(pe
 
 // EndSession ends the session with a peer as if that had closed it.
 func (n *Node) EndSession(peer protocol.ID) { n.sessions.end(n.sessions.lookup(peer), errBye, nil) }
+
+// Room is how many messages, and bytes, may wait for a peer more than there are.
+func (n *Node) Room(peer protocol.ID) (items, size int) {
+	s := n.sessions.lookup(peer)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w := &s.window
+	return cmp.Or(w.MaxItems, reliable.MaxItems) - w.Unacked(), w.MaxBytes - w.UnackedBytes()
+}
 
 // StartAs is Start with another incarnation.
 func StartAs(c Config, incarnation uint64) (*Node, error) {

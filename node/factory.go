@@ -12,18 +12,25 @@ type factory struct {
 	n        *Node
 	live     []uint64 // incarnations of members, where processes are told: 0: not trusted, or not heard of yet
 	suspects []bool   // by member
+	links    []link   // by member, where they hold leases at each other
 	draining bool
 	measured map[Kind]measured // see system
-	fresh    map[Kind][]byte   // the states of processes just made, as far as they are known
+	fresh    map[Kind]newborn  // as far as it is known
 	state    []byte            // scratch
 	events   []protocol.Input  // scratch
 }
 
 func newFactory(n *Node) factory {
-	return factory{
-		n: n, live: make([]uint64, n.c.System.N), suspects: make([]bool, n.c.System.N),
-		measured: map[Kind]measured{}, fresh: map[Kind][]byte{},
+	f := factory{
+		n: n, live: make([]uint64, n.c.System.N), suspects: make([]bool, n.c.System.N), links: make([]link, n.c.System.N),
+		measured: map[Kind]measured{}, fresh: map[Kind]newborn{},
 	}
+	if n.roles.mutual() && n.c.Joins {
+		for id := range f.links {
+			f.links[id] = link{lapsed: true, broken: true}
+		}
+	}
+	return f
 }
 
 // make makes a process, before its Start.
@@ -33,9 +40,12 @@ func (f *factory) make(kind Kind) Instance { return f.n.c.Hosts[kind].New(f.n.c.
 func (f *factory) first(kind Kind) []protocol.Input {
 	f.events = append(f.events[:0], protocol.NewStart(f.n.roles.life(f.n.incarnation)))
 	for id, incarnation := range f.live {
-		if incarnation != 0 {
+		if incarnation != 0 && !f.n.roles.mutual() {
 			f.events = append(f.events, protocol.NewRestore(protocol.ID(id), incarnation))
 		}
+	}
+	if f.n.roles.mutual() {
+		f.replay()
 	}
 	for id, suspected := range f.suspects {
 		if suspected {
@@ -51,14 +61,23 @@ func (f *factory) first(kind Kind) []protocol.Input {
 // trusts notes that a life of a member is trusted from now on.
 func (f *factory) trusts(id protocol.ID, life uint64) {
 	f.live[id], f.suspects[id] = life, false
+	k := &f.links[id]
+	k.lapsed, k.ended, k.broken = false, false, k.broken || life != 1
 	clear(f.fresh)
 }
 
 // loses notes that a member is not trusted any more: new processes are told that it is suspected, where that is not
-// what they begin with.
-func (f *factory) loses(id protocol.ID) {
+// what they begin with. It reports whether that is news.
+func (f *factory) loses(id protocol.ID) bool {
+	if f.n.roles.mutual() {
+		if f.links[id].lapsed {
+			return false
+		}
+		f.links[id] = link{lapsed: true, broken: true}
+	}
 	f.live[id], f.suspects[id] = 0, f.n.roles.watched()
 	clear(f.fresh)
+	return true
 }
 
 // drains notes that new processes are to give nothing to anybody.
@@ -68,11 +87,11 @@ func (f *factory) drains() {
 }
 
 // trial makes a process for no lock, and starts it. It returns the process and its state; nil if that fails.
-func (f *factory) trial(kind Kind) (p Instance, fresh []byte) {
+func (f *factory) trial(kind Kind, effects Sink) (p Instance, fresh []byte) {
 	p = f.make(kind)
 	for _, in := range f.first(kind) {
 		in.Now = f.n.clock.now()
-		if p.Step(in, nil, new(noticed)) != nil {
+		if p.Step(in, nil, effects) != nil {
 			return nil, nil
 		}
 	}
@@ -83,16 +102,38 @@ func (f *factory) trial(kind Kind) (p Instance, fresh []byte) {
 	return p, fresh
 }
 
-// idle reports whether nothing distinguishes a process from a new one.
+// A newborn is what is known of processes just made.
+type newborn struct {
+	state []byte // nil: nothing
+	sends bool
+}
+
+// noticedSends is a Sink that only notices whether something is sent.
+type noticedSends struct {
+	noticed
+	sends bool
+}
+
+func (n *noticedSends) Effect(a protocol.Act, _ int, _ []byte) {
+	n.sends = n.sends || a.Do == protocol.Send || a.Do == protocol.Broadcast
+}
+
+// idle reports whether nothing distinguishes a process from a new one. Where a process sends something as it begins, such as
+// a token, no process is idle: a new one in its place would send that again.
 func (f *factory) idle(kind Kind, p Instance) (bool, error) {
 	fresh := f.fresh[kind]
-	if fresh == nil {
-		if _, fresh = f.trial(kind); fresh == nil {
+	if fresh.state == nil {
+		var effects noticedSends
+		if _, fresh.state = f.trial(kind, &effects); fresh.state == nil {
 			return false, nil
 		}
+		fresh.sends = effects.sends
 		f.fresh[kind] = fresh
+	}
+	if fresh.sends {
+		return false, nil
 	}
 	var err error
 	f.state, err = p.AppendState(f.state[:0])
-	return err == nil && bytes.Equal(f.state, fresh), err
+	return err == nil && bytes.Equal(f.state, fresh.state), err
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -18,11 +19,15 @@ import (
 	"github.com/poundlock/poundlock/transport"
 )
 
-// A cutter dials, and breaks what it dialed.
+// A cutter dials, and breaks what it dialed: by what was written, not by time, so that a slow machine gets as far between
+// two cuts as a fast one.
 type cutter struct {
-	mu    sync.Mutex
-	conns []net.Conn
-	cuts  int
+	mu      sync.Mutex
+	r       *rand.Rand
+	conns   []*brittle
+	written int // of all connections, since the last cut
+	next    int // bytes to the next cut
+	cuts    int
 }
 
 func (c *cutter) dial(ctx context.Context, p node.Peer) (net.Conn, error) {
@@ -32,9 +37,26 @@ func (c *cutter) dial(ctx context.Context, p node.Peer) (net.Conn, error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	conn = &brittle{Conn: conn, cutter: c}
-	c.conns = append(c.conns, conn)
-	return conn, nil
+	b := &brittle{Conn: conn, cutter: c}
+	c.conns = append(c.conns, b)
+	return b, nil
+}
+
+// wrote counts n bytes, and breaks a random connection now and then.
+func (c *cutter) wrote(n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.written += n; c.written > c.next && len(c.conns) > 0 {
+		c.written, c.next = 0, c.r.IntN(5_000)
+		c.cut(c.r.IntN(len(c.conns)))
+	}
+}
+
+// cut breaks the k-th connection. c.mu is held.
+func (c *cutter) cut(k int) {
+	c.conns[k].Close()
+	c.conns = slices.Delete(c.conns, k, k+1)
+	c.cuts++
 }
 
 // brittle breaks in the middle of a frame now and then.
@@ -47,52 +69,29 @@ type brittle struct {
 func (b *brittle) Write(p []byte) (int, error) {
 	if b.written += len(p); b.written > 5_000 {
 		n, _ := b.Conn.Write(p[:len(p)/2])
-		b.Close()
 		b.cutter.mu.Lock()
-		b.cutter.cuts++
-		b.cutter.mu.Unlock()
+		defer b.cutter.mu.Unlock()
+		if k := slices.Index(b.cutter.conns, b); k >= 0 {
+			b.cutter.cut(k)
+		}
 		return n, net.ErrClosed
 	}
+	defer b.cutter.wrote(len(p))
 	return b.Conn.Write(p)
-}
-
-// run breaks a random connection every few milliseconds until stop is closed.
-func (c *cutter) run(stop <-chan struct{}) {
-	r := rand.New(rand.NewPCG(1, 2))
-	for {
-		select {
-		case <-stop:
-			return
-		case <-time.After(time.Duration(r.IntN(20_000_000))):
-		}
-		c.mu.Lock()
-		if len(c.conns) > 0 {
-			k := r.IntN(len(c.conns))
-			c.conns[k].Close()
-			c.conns = append(c.conns[:k], c.conns[k+1:]...)
-			c.cuts++
-		}
-		c.mu.Unlock()
-	}
 }
 
 // Connections that break all the time lose nothing and repeat nothing: Ricart
 // and Agrawala's algorithm would hang or panic.
 func TestBrokenConnections(t *testing.T) {
 	t.Parallel()
-	var c cutter
-	stop := make(chan struct{})
-	var cutting sync.WaitGroup
+	c := cutter{r: rand.New(rand.NewPCG(1, 2))}
 	peers := func(cfg *node.Config) { cfg.Dial = c.dial }
 	nodes := cluster(t, 3, false, node.HostOf(ricartagrawala.Algorithm), peers)
 	host := node.HostOf(sigma.Algorithm)
 	_, table := clusterAt(t, 4, false, host, nil)
 	users := clients(t, 3, table, host, peers)
-	cutting.Go(func() { c.run(stop) })
 	count(t, nodes, 3, 200)
 	count(t, users, 3, 100)
-	close(stop)
-	cutting.Wait()
 	c.mu.Lock() // the nodes go on, and their connections go on breaking
 	defer c.mu.Unlock()
 	t.Logf("%d connections broke", c.cuts)
@@ -101,35 +100,61 @@ func TestBrokenConnections(t *testing.T) {
 	}
 }
 
-// A member that comes back empty, where the algorithm cannot bear it, closes the
-// locks that it had a part in, at all the others; other locks go on.
+// Nobody goes on beside a new life of a member whose algorithm does not survive that, and the new life does nothing: all
+// say who has restarted. When all have, a new system begins.
 func TestRestartFailsClosed(t *testing.T) {
 	host := node.HostOf(ricartagrawala.Algorithm)
 	nodes, peers := clusterAt(t, 3, false, host, nil)
-	waits, inside := newProbe(), newProbe()
+	waits, inside, stranger := newProbe(), newProbe(), newProbe()
 	must(t, nodes[1].Try(node.Mutex, "a", inside, false))
 	<-inside.crit
 	must(t, nodes[2].Try(node.Mutex, "a", waits, false))
 	eventually(t, "the request has arrived", func() bool { return len(nodes[0].Locks()) == 1 })
 
-	nodes[0].Close()
-	l, err := transport.Listen(peers[0].Addr)
-	must(t, err)
-	again := start(t, node.Config{ID: 0, Hosts: mutexes(host), Peers: peers, Listener: l})
+	again := func(id int) {
+		t.Helper()
+		nodes[id].Close()
+		l, err := transport.Listen(peers[id].Addr)
+		must(t, err)
+		nodes[id] = start(t, node.Config{ID: protocol.ID(id), Hosts: mutexes(host), Peers: peers, Listener: l})
+	}
+	again(0)
+	must(t, nodes[0].Try(node.Mutex, "b", stranger, false))
 	<-inside.ejected
-	why := <-waits.rem
-	if !strings.Contains(why, "s1") || !strings.Contains(why, "restarted") {
+	if why := <-waits.rem; !strings.Contains(why, "s1") || !strings.Contains(why, "restarted") {
 		t.Errorf("the reason %q does not name the member that restarted", why)
 	}
 	nodes[1].Exit("a")
 	<-inside.rem
-	err = nodes[2].Try(node.Mutex, "a", waits, false)
-	if !errors.Is(err, node.ErrFailed) || !strings.Contains(err.Error(), "s1") {
-		t.Errorf("Try of a failed lock: %v", err)
+	for _, name := range []string{"a", "another one"} {
+		eventually(t, "Try fails", func() bool {
+			err := nodes[2].Try(node.Mutex, name, newProbe(), false)
+			return errors.Is(err, node.ErrFailed) && strings.Contains(err.Error(), "s1 has restarted, and ricart-agrawala does not survive that: restart all members")
+		})
 	}
-	nodes[0] = again
+	eventually(t, "the new life hears why", func() bool { // they seem to be there until they have answered
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		defer cancel()
+		err := nodes[0].WaitAlive(ctx, 2)
+		return err != nil && strings.Contains(err.Error(), "restart all members")
+	})
+	<-nodes[2].Met()
+	select {
+	case <-nodes[0].Met():
+		t.Error("the new life has met all others")
+	default:
+	}
+	nodes[0].Cancel("b")
+	if why := <-stranger.rem; why != "" {
+		t.Errorf("a Try that has not begun ends with %q", why)
+	}
+
+	again(1)
+	again(2)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
 	for _, n := range nodes {
-		must(t, n.WaitAlive(t.Context(), 2)) // what is sent before that is lost, too
+		must(t, n.WaitAlive(ctx, 2))
 	}
 	count(t, nodes, 2, 5)
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/poundlock/poundlock/algo/ricartagrawala"
 	"github.com/poundlock/poundlock/algo/sigma"
 	"github.com/poundlock/poundlock/algo/wme"
-	"github.com/poundlock/poundlock/internal/replica"
+	"github.com/poundlock/poundlock/internal/counters"
 	"github.com/poundlock/poundlock/internal/slots"
 	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/node/lease"
@@ -304,8 +304,9 @@ func TestMessagesOfNobody(t *testing.T) {
 	peers := []node.Peer{{Name: "s1", Addr: addr}, {Name: "s2", Addr: "127.0.0.1:1"}, {Name: "s3", Addr: "127.0.0.1:2"}}
 	n := start(t, node.Config{
 		Peers: peers, Listener: l, Hosts: map[node.Kind]node.Host{node.Replica: host},
-		Objects: map[string]node.Object{"o": &replica.Store{}},
+		Objects: map[string]node.Object{"o": &counters.Store{}},
 	})
+	greet(t, addr, 2, host.Info().Name)
 	three := make([]uint64, 3)
 	const nobody = "no process of 3 members sends this"
 	state := func(object string) wme.Message {
@@ -320,7 +321,7 @@ func TestMessagesOfNobody(t *testing.T) {
 		{consensus.Frame[wme.Message]{Kind: consensus.Decided, Msg: wme.Message{Kind: wme.Request}}, nobody},
 		{consensus.Frame[wme.Message]{Msg: state("")}, "STATE: the size of the state: "},
 		{consensus.Frame[wme.Message]{Msg: state(strings.Repeat("\x00", 9) + "\x07")}, "STATE: the results of the last operations: "},
-		{consensus.Frame[wme.Message]{Msg: state(strings.Repeat("\x00", 10))}, "STATE: replica: malformed snapshot: 0 bytes"},
+		{consensus.Frame[wme.Message]{Msg: state(strings.Repeat("\x00", 10))}, "STATE: counters: malformed snapshot: 0 bytes"},
 	} {
 		s := visit(t, addr)
 		h := greeting
@@ -338,30 +339,65 @@ func TestMessagesOfNobody(t *testing.T) {
 	must(t, n.Try(node.Replica, "o", objectUser{newProbe(), nil}, false)) // it is not closed
 }
 
-// A meddler says to be member s2, to a member s1 whose third one is away.
+// greet says to be a member, to s1 of three, which knows then that it is known.
+func greet(t *testing.T, addr string, from protocol.ID, algorithm string) *stranger {
+	t.Helper()
+	s := visit(t, addr)
+	h := greeting
+	h.From, h.Members = from, "s1,s2,s3"
+	h.Kinds = []transport.Kind{{Number: uint8(node.Replica), Algorithm: algorithm}}
+	s.say(h.Append)
+	s.until(transport.WelcomeItem)
+	s.say(transport.Item{Type: transport.PingItem, Seq: 1}.Append)
+	return s
+}
+
+// A meddler says to be member s2, to a member s1 whose third one only greets.
 type meddler struct {
 	*stranger
 	alg    protocol.Algorithm[consensus.Frame[wme.Message]]
 	seq    uint64
 	n      *node.Node
-	object *replica.Store // of s1
+	object *counters.Store // of s1
 }
 
 func meddle(t *testing.T) *meddler {
 	t.Helper()
-	m := &meddler{alg: consensus.With(wme.Second), object: &replica.Store{}}
+	m := &meddler{alg: consensus.With(wme.Second), object: &counters.Store{}}
 	l, addr := listen(t, false, 0)
 	m.n = start(t, node.Config{
 		Peers: []node.Peer{{Name: "s1", Addr: addr}, {Name: "s2", Addr: "127.0.0.1:1"}, {Name: "s3", Addr: "127.0.0.1:2"}}, Listener: l,
 		Hosts: map[node.Kind]node.Host{node.Replica: node.HostOf(m.alg)}, Objects: map[string]node.Object{"o": m.object},
 	})
-	m.stranger = visit(t, addr)
+	greet(t, addr, 2, m.alg.Name)
+	m.stranger = greet(t, addr, 1, m.alg.Name)
+	return m
+}
+
+// A member that is known to all begins, also where the frame that says so has more messages than it has room for before.
+func TestManyBeforeAllHaveMet(t *testing.T) {
+	alg := consensus.With(wme.Second)
+	l, addr := listen(t, false, 0)
+	n := start(t, node.Config{
+		Peers: []node.Peer{{Name: "s1", Addr: addr}, {Name: "s2", Addr: "127.0.0.1:1"}, {Name: "s3", Addr: "127.0.0.1:2"}}, Listener: l,
+		Hosts: map[node.Kind]node.Host{node.Replica: node.HostOf(alg)}, Objects: map[string]node.Object{"o": &counters.Store{}},
+	})
+	u := objectUser{newProbe(), nil}
+	must(t, n.Try(node.Replica, "o", u, false))
+	s := visit(t, addr)
 	h := greeting
 	h.From, h.Members = 1, "s1,s2,s3"
-	h.Kinds = []transport.Kind{{Number: uint8(node.Replica), Algorithm: m.alg.Name}}
-	m.stranger.say(h.Append)
-	m.until(transport.WelcomeItem)
-	return m
+	h.Kinds = []transport.Kind{{Number: uint8(node.Replica), Algorithm: alg.Name}}
+	s.say(h.Append)
+	s.until(transport.WelcomeItem)
+	var many []func([]byte) []byte
+	for k := range uint64(300) {
+		body := alg.Append(nil, consensus.Frame[wme.Message]{Msg: wme.Message{Kind: wme.Sync, Epoch: 1}})
+		many = append(many, message(k+1, uint8(node.Replica), "o", body...))
+	}
+	s.say(many...)
+	greet(t, addr, 2, alg.Name)
+	<-u.crit
 }
 
 func (m *meddler) say(msg wme.Message) {
@@ -373,14 +409,14 @@ func (m *meddler) say(msg wme.Message) {
 // An operation that names nobody who has issued it does nothing, and those after it are executed.
 func TestOperationOfNobody(t *testing.T) {
 	m := meddle(t)
-	add := string(replica.Add("k"))
+	add := string(counters.Add("k"))
 	for k, op := range []string{"", "\x03" + add, "\xff" + add, "\x01" + add} {
 		number := uint64(k) + 1
 		m.say(wme.Message{Kind: wme.Invoke, Number: number, Who: 1, ID: number, Op: op})
 		m.say(wme.Message{Kind: wme.DoInvoke, Number: number})
 	}
-	one := &replica.Store{}
-	one.Apply(replica.Add("k"))
+	one := &counters.Store{}
+	one.Apply(counters.Add("k"))
 	eventually(t, "the last one is executed", func() bool { return bytes.Equal(m.object.Snapshot(), one.Snapshot()) })
 }
 
@@ -400,7 +436,7 @@ func testResultInState(t *testing.T, result string, want error) {
 	u := objectUser{newProbe(), make(chan error, 1)}
 	must(t, m.n.Try(node.Replica, "o", u, false))
 	<-u.crit
-	must(t, m.n.Issue("o", replica.Add("k")))
+	m.n.Issue("o", counters.Add("k"))
 	state := "\x00" + result + strings.Repeat("\x00", 6) + string(m.object.Snapshot())
 	m.say(wme.Message{Kind: wme.State, Epoch: 1, Number: 1, Done: 1, More: &wme.Bulk{
 		Granted: make([]uint64, 3), Lives: []uint64{1, 1, 1}, Last: []uint64{1, 0, 0}, Object: state,

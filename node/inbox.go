@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"sync"
@@ -81,12 +82,15 @@ func (in *inbox) signal() {
 	}
 }
 
-// take takes out all events, and a round of messages. It keeps the memory that it is given.
-func (in *inbox) take(urgent, queue []event, messages []message) ([]event, []event, []message) {
+// take takes out all events, and a round of messages, unless these are to stay. It keeps the memory that it is given.
+func (in *inbox) take(urgent, queue []event, messages []message, stay bool) ([]event, []event, []message) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	urgent, in.urgent = in.urgent, urgent[:0]
 	queue, in.queue = in.queue, queue[:0]
+	if stay {
+		return urgent, queue, messages[:0]
+	}
 	return urgent, queue, in.takeTurns(messages[:0])
 }
 
@@ -144,6 +148,8 @@ type message struct {
 	kind     Kind
 	refusal  bool   // the peer does not serve the lock; body says why
 	labelled bool   // body begins with a label, which is sound
+	seq      uint64 // its number in the session
+	wakes    bool   // it only makes the process
 	loop     uint16 // its place in Node.loops
 	name     []byte
 	body     []byte
@@ -275,12 +281,26 @@ func (in *inbox) taken(t *turn) {
 type user struct {
 	User
 	kind     Kind
-	label    string // "" for none
-	wants    protocol.Groups
-	ahead    time.Duration          // its head start
+	label    string                 // "" for none
 	refusal  string                 // of a member that does not serve the lock: the reason of Rem
 	section  protocol.Section       // the loop's
 	supports map[protocol.ID]uint64 // what it was told last; shared
+}
+
+// wants are the groups that the user wants any one of.
+func (u *user) wants() protocol.Groups {
+	if s, ok := u.User.(Sharer); ok {
+		return s.Wants()
+	}
+	return ""
+}
+
+// ahead is the head start of the user.
+func (u *user) ahead() time.Duration {
+	if e, ok := u.User.(Early); ok {
+		return e.HeadStart()
+	}
+	return 0
 }
 
 // users are the users of the locks of a loop, and the locks that no user can have any more.
@@ -288,6 +308,7 @@ type users struct {
 	mu     sync.Mutex // taken before that of the inbox
 	byName shrinkmap.Map[string, *user]
 	failed map[string]string // why a lock is dead at this node; written by the loop
+	doomed string            // why all are, "": they are not
 	closed bool
 }
 
@@ -302,8 +323,8 @@ func (s *users) get(name string) *user {
 func (s *users) enter(name string, u *user, once bool, in *inbox) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if why, ok := s.failed[name]; ok { // also after the node has closed, perhaps for that
-		return fmt.Errorf("%w: %q: %s", ErrFailed, name, why)
+	if err := s.failure(name); err != nil { // also after the node has closed, perhaps for that
+		return err
 	}
 	if s.closed {
 		return ErrClosed
@@ -314,6 +335,21 @@ func (s *users) enter(name string, u *user, once bool, in *inbox) error {
 	s.byName.Set(name, u)
 	in.post(event{op: opTry, name: name, once: once})
 	return nil
+}
+
+// failure is why a lock is dead at this node, nil: it is not. mu is held.
+func (s *users) failure(name string) error {
+	if why, ok := s.failed[name]; ok || s.doomed != "" {
+		return &FailedError{name, cmp.Or(s.doomed, why)}
+	}
+	return nil
+}
+
+// failing is failure for who does not hold mu.
+func (s *users) failing(name string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.failure(name)
 }
 
 // leave forgets the user of a lock, before it is told Rem: it may Try again at
@@ -330,6 +366,15 @@ func (s *users) fail(name, why string) *user {
 	defer s.mu.Unlock()
 	s.failed[name] = why
 	return s.byName.Get(name)
+}
+
+// broken notes that all locks are dead, and why. It reports whether that is news.
+func (s *users) broken(why string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	news := s.doomed == ""
+	s.doomed = cmp.Or(s.doomed, why)
+	return news
 }
 
 // close lets nobody enter any more, and returns the users that there are.

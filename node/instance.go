@@ -2,6 +2,8 @@ package node
 
 import (
 	"errors"
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -30,7 +32,7 @@ type instance struct {
 //
 //	                 before a step               after it                        when the instance goes
 //	names            unserved, served            reset                          by
-//	limits           note                                                        remove
+//	limits           note                     settle                             remove
 //	labels           set                                                         with limits
 //	audit                                        settle, waits; owned, joined    remove, waits
 //	                                             and parted, as effects
@@ -41,21 +43,32 @@ type instance struct {
 // hear handles messages that were taken from the line, and forgets them.
 func (l *loop) hear(batch []message) []message {
 	for i := range batch {
-		if m := &batch[i]; m.refusal {
-			l.names.refused(m)
-		} else {
-			l.message(m)
+		switch m := &batch[i]; {
+		case m.sess.dead.Load():
+			continue
+		default:
+			l.journal.noteMessage(m)
+			l.deliver(m)
 		}
 	}
 	clear(batch)
 	return batch[:0]
 }
 
+// deliver handles a message.
+func (l *loop) deliver(m *message) {
+	switch {
+	case m.refusal:
+		l.names.refused(m)
+	case m.wakes:
+		l.wakened(m)
+	default:
+		l.message(m)
+	}
+}
+
 // message delivers a message of a session that is not dead.
 func (l *loop) message(e *message) {
-	if e.sess.dead.Load() {
-		return
-	}
 	i := l.instances.View()[string(e.name)]
 	if i == nil && len(l.users.failed) > 0 && l.users.failed[string(e.name)] != "" {
 		return
@@ -90,11 +103,15 @@ func (l *loop) message(e *message) {
 func (l *loop) create(kind Kind, name string, object *replica) *instance {
 	i := &instance{kind: kind, name: name, process: l.make.make(kind), replica: object}
 	l.add(i)
-	for _, in := range l.make.first(i.kind) {
+	l.lull.begin(&l.n.roles)
+	first := l.make.first(i.kind)
+	for k, in := range first {
 		if !i.removed {
+			l.lull.hear(in, first[k+1:])
 			l.stepKeep(i, in, nil, nil)
 		}
 	}
+	l.lull.end()
 	return i
 }
 
@@ -113,6 +130,7 @@ func (l *loop) step(i *instance, in protocol.Input, msg []byte, from *session) {
 func (l *loop) stepKeep(i *instance, in protocol.Input, msg []byte, from *session) {
 	in.Now = l.n.clock.now()
 	l.current = i
+	had := !i.owner.nobody()
 	err := i.process.Step(in, msg, l)
 	l.current = nil
 	if i.replica != nil {
@@ -126,9 +144,13 @@ func (l *loop) stepKeep(i *instance, in protocol.Input, msg []byte, from *sessio
 			l.audit.settle(i)
 		}
 		l.audit.waits(i, i.process.Waiting())
+		if had && i.owner.nobody() {
+			l.limits.settle(i)
+		}
 		if i.inside {
 			l.tellSupports(i, in.Kind)
 		}
+	case errors.Is(err, ErrMessage) && l.journal.refuses(from, err):
 	case errors.Is(err, ErrMessage):
 		l.n.book.warn(from.host, "malformed message", "lock", i.name, "request", i.owner.name(), "peer", l.n.roles.name(from.id), "error", err)
 		l.n.sessions.end(from, err, fault(err).Append(nil))
@@ -141,11 +163,9 @@ func (l *loop) stepKeep(i *instance, in protocol.Input, msg []byte, from *sessio
 // its place could grant what the old one had given away. The name stays refused
 // for the rest of this node's life.
 func (l *loop) fail(i *instance, why string) {
-	if i.removed {
+	if i.removed || l.journal.failed(i, why) {
 		return
 	}
-	l.n.c.Log.Error("lock failed and stays closed", "lock", i.name, "request", i.owner.name(), "reason", why)
-	l.remove(i)
 	// A member may support this client's process, which will never leave: new sessions
 	// say that nothing of the old ones goes on.
 	for _, p := range l.sessions {
@@ -153,16 +173,26 @@ func (l *loop) fail(i *instance, why string) {
 			l.n.sessions.end(p, errFailed, nil)
 		}
 	}
+	l.closeLock(i, why)
+	if l.journal != nil && l.users.broken(fmt.Sprintf("object %q: %s", i.name, why)) {
+		l.breakAll(why) // nothing is written any more: so the users of others are told nothing, either
+	}
+}
+
+// closeLock closes one lock, and nothing else.
+func (l *loop) closeLock(i *instance, why string) {
+	l.n.c.Log.Error("lock failed and stays closed", "lock", i.name, "request", i.owner.name(), "reason", why)
+	l.remove(i)
 	why, _, _ = strings.Cut(why, "\n") // the stack is for the log
 	u := l.users.fail(i.name, why)
-	if i.replica != nil {
+	if i.replica != nil || i.kind == Election {
 		go l.n.Close() // others would wait for a process that is heard of and does nothing
 	}
 	if u == nil {
 		return
 	}
 	switch section := u.section; {
-	case section == protocol.InTry, i.replica != nil && section != protocol.InLost:
+	case section == protocol.InTry, i.replica != nil && (section != protocol.InLost || l.journal != nil): // it may not know that it is lost
 		l.users.leave(i.name)
 		l.tell(i.name, func() { u.Rem(errors.New(why)) })
 	case section == protocol.InCrit:
@@ -188,7 +218,7 @@ func (l *loop) remove(i *instance) {
 
 // dropIfIdle forgets an instance that nothing distinguishes from a new one.
 func (l *loop) dropIfIdle(i *instance) {
-	if i.timers != nil || i.removed || i.replica != nil || l.users.get(i.name) != nil {
+	if i.timers != nil || i.removed || i.replica != nil || i.kind == Election || l.users.get(i.name) != nil {
 		return
 	}
 	switch idle, err := l.make.idle(i.kind, i.process); {
@@ -200,6 +230,14 @@ func (l *loop) dropIfIdle(i *instance) {
 }
 
 func (l *loop) stepAll(in protocol.Input) {
+	if l.journal != nil { // in an order that is the same when it is done again
+		for _, name := range slices.Sorted(maps.Keys(l.instances.View())) {
+			if i := l.instances.Get(name); i != nil {
+				l.step(i, in, nil, nil)
+			}
+		}
+		return
+	}
 	for _, i := range l.instances.All() {
 		l.step(i, in, nil, nil)
 	}
@@ -207,9 +245,16 @@ func (l *loop) stepAll(in protocol.Input) {
 
 func (l *loop) tryEvent(e *event) {
 	u := l.users.get(e.name)
+	if u == nil { // the process of its object has failed meanwhile, and it was told
+		return
+	}
+	l.journal.noteUser(e.name, protocol.Try, nil)
 	u.section = protocol.InTry
 	l.labels.used = l.labels.used || u.label != "" && !l.n.roles.member()
-	why := l.users.failed[e.name]
+	why := ""
+	if f, ok := errors.AsType[*FailedError](l.users.failing(e.name)); ok {
+		why = f.Why
+	}
 	if i := l.instances.Get(e.name); i != nil && i.kind != u.kind {
 		why = otherKind(i, u.kind)
 	}
@@ -218,12 +263,17 @@ func (l *loop) tryEvent(e *event) {
 		l.tell(e.name, func() { u.Rem(errors.New(why)) })
 		return
 	}
-	in := protocol.NewTry(u.wants)
+	in := protocol.NewTry(u.wants())
 	if e.once {
 		in.Arg = protocol.TryOnce
 	}
-	in.Arg = protocol.WithHeadStart(in.Arg, uint64(u.ahead))
+	in.Arg = protocol.WithHeadStart(in.Arg, uint64(u.ahead()))
 	l.stepUser(e.name, in)
+	if l.n.roles.mutual() {
+		for id := range l.make.links {
+			l.wake(e.name, protocol.ID(id))
+		}
+	}
 }
 
 // stepUser gives an event of the user to the instance of its lock.

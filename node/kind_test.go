@@ -12,6 +12,7 @@ import (
 	"github.com/poundlock/poundlock/algo/algotest/toys/cells"
 	"github.com/poundlock/poundlock/algo/ricartagrawala"
 	"github.com/poundlock/poundlock/algo/sigma"
+	"github.com/poundlock/poundlock/algo/tokengme"
 	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/transport"
@@ -199,11 +200,12 @@ func TestStrangeNames(t *testing.T) {
 func TestHosts(t *testing.T) {
 	peers := []node.Peer{{Name: "a", Addr: "127.0.0.1:1"}}
 	for want, hosts := range map[string]map[node.Kind]node.Host{
-		"announce: elections do not run on a network yet": {
+		"announce does not serve locks of kind mutex": {
 			node.Mutex: node.HostOf(announce.Algorithm(announce.None, protocol.NoDetector)),
 		},
-		"peterson: a network has no registers": {node.Mutex: node.HostOf(cells.Peterson)},
-		"no algorithm to host for kind group":  {node.Mutex: node.HostOf(keeper(nil)), node.Group: nil},
+		"tokengme/clients: its members talk to clients and to each other": {node.Mutex: node.HostOf(tokengme.WithClients)},
+		"peterson: a network has no registers":                            {node.Mutex: node.HostOf(cells.Peterson)},
+		"no algorithm to host for kind group":                             {node.Mutex: node.HostOf(keeper(nil)), node.Group: nil},
 		"cannot share sessions": {
 			node.Mutex: node.HostOf(sigma.Algorithm), node.Group: node.HostOf(ricartagrawala.Algorithm),
 		},
@@ -221,6 +223,24 @@ func TestHosts(t *testing.T) {
 	} {
 		if kind.String() != want {
 			t.Errorf("kind %d is called %q", uint8(kind), kind)
+		}
+	}
+}
+
+// An option that needs what a network has not is refused by name, at both ends.
+func TestLocalOptions(t *testing.T) {
+	const want = "sigma: option direct=1 does not run on a network: clients have no connections to each other"
+	for _, secret := range []uint64{0, node.NewSecret()} {
+		c := node.Config{
+			Secret: secret, Hosts: mutexes(node.HostOf(sigma.Algorithm)), Peers: []node.Peer{{Name: "a", Addr: "127.0.0.1:1"}},
+			System: protocol.Config{Options: map[string]int64{"promise": 1, "direct": 1}},
+		}
+		n, err := node.Start(c)
+		if err == nil {
+			n.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
 		}
 	}
 }

@@ -45,7 +45,7 @@ var (
 // sessions not too often.
 func (ss *sessions) run() {
 	least, most := time.Millisecond, min(resumed, ss.n.c.Lease/4)
-	if ss.n.roles.member() {
+	if !ss.n.roles.holds() {
 		least, most = min(20*time.Millisecond, ss.n.c.Lease/10), min(time.Second, ss.n.c.Lease/4)
 	}
 	t := time.NewTimer(0)
@@ -90,12 +90,13 @@ func (ss *sessions) expire(now time.Duration) (next time.Duration) {
 // no session can begin, so that a loop never passes a lapse that is not dealt
 // with.
 func (ss *sessions) lapsed(now time.Duration) (over []*session, next time.Duration) {
-	ss.mu.RLock()
-	defer ss.mu.RUnlock()
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
 	next = math.MaxInt64
 	if ss.frozen {
 		return nil, next
 	}
+	next = ss.reunite(now, next)
 	for _, s := range ss.byPeer {
 		if !ss.n.roles.leased(s.id) {
 			continue

@@ -12,10 +12,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/poundlock/poundlock/internal/faultnet"
 	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/transport"
 )
+
+// A memory is a network inside this process.
+type memory = faultnet.Memory
 
 // A cable is an in-memory network that can be cut: what is written is then lost,
 // and nobody is told.

@@ -64,7 +64,7 @@ func (l *limits) admit(p *session, locks *uses) string {
 		return why
 	}
 	for i := range locks.All() {
-		if st, err := i.process.Standing(); err == nil && !mentions(st.Holders, p.id) && !mentions(st.Waiters, p.id) {
+		if !i.mentions(p) {
 			i.forget(p)
 			l.leave(i, p)
 		}
@@ -77,8 +77,19 @@ func (l *limits) admit(p *session, locks *uses) string {
 	return origins.admit(p)
 }
 
-func mentions(all []protocol.Request, id protocol.ID) bool {
-	return slices.ContainsFunc(all, func(r protocol.Request) bool { return r.User == id })
+// settle lets the peers of an instance go whose owner has left, if nobody waits for it. Those that have left one which
+// others have, a search finds: see admit.
+func (l *limits) settle(i *instance) {
+	if !slices.ContainsFunc(i.peers, i.mentions) {
+		l.remove(i)
+	}
+}
+
+// mentions reports whether a process knows a peer, as one that holds its lock or waits for it.
+func (i *instance) mentions(p *session) bool {
+	st, err := i.process.Standing()
+	known := func(r protocol.Request) bool { return r.User == p.id }
+	return err != nil || slices.ContainsFunc(st.Holders, known) || slices.ContainsFunc(st.Waiters, known)
 }
 
 // end takes a session out, and returns the instances that it used.

@@ -22,7 +22,7 @@ func TestReleasedLocksDoNotCount(t *testing.T) {
 		c.MaxLocks = 64
 		c.System = protocol.Config{N: 4, Options: map[string]int64{"fence": 1, "eps": 1e6}}
 	}
-	_, peers := clusterAt(t, 4, false, host, fenced)
+	servers, peers := clusterAt(t, 4, false, host, fenced)
 	c := clients(t, 1, peers, host, fenced)[0]
 	before := sessionNumbers(c)
 	long := newProbe()
@@ -47,6 +47,9 @@ func TestReleasedLocksDoNotCount(t *testing.T) {
 	users.Wait()
 	if after := sessionNumbers(c); !slices.Equal(before, after) || len(long.ejected) > 0 {
 		t.Errorf("sessions %v became %v, with 9 locks at a time", before, after)
+	}
+	for k, s := range servers {
+		eventually(t, fmt.Sprintf("the client has one lock at s%d", k+1), func() bool { return s.Stats().Pairs == 1 })
 	}
 }
 

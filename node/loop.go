@@ -25,6 +25,9 @@ type loop struct {
 	instances shrinkmap.Map[string, *instance]
 	sessions  map[protocol.ID]*session // by peer, as far as this loop has heard
 	make      factory                  // and idling: who is like a new one is dropped
+	lull      lull                     // as an instance begins
+	gate      gate
+	journal   *journal // nil: the member is not durable
 	names     names
 	limits    limits
 	labels    labels // at members: of the users of clients
@@ -55,6 +58,8 @@ func newLoop(n *Node) *loop {
 	l.names = names{loop: l, by: map[*instance]*refusals{}}
 	l.limits = limits{n: n, of: map[*session]*uses{}, labels: &l.labels}
 	l.audit = newAudit(n, &l.labels)
+	l.gate = gate{l: l, shut: n.Gathering()}
+	l.journal = newJournal(l)
 	l.copyTally()
 	return l
 }
@@ -66,14 +71,18 @@ func (l *loop) run() {
 	var messages []message
 	alarm := time.NewTimer(time.Hour)
 	defer alarm.Stop()
-	l.beginReplicas()
+	if !l.gate.shut && !l.journal.began() {
+		l.journal.noteBegin()
+		l.beginReplicas()
+	}
+	l.beginElection()
 	var needed time.Time // when the queue was long
 	yield := false       // the last pass has not signaled anybody yet
 	for {
-		if !l.n.roles.member() {
+		if l.n.roles.holds() {
 			l.n.sessions.lapse()
 		}
-		urgent, queue, messages = l.inbox.take(urgent, queue, messages)
+		urgent, queue, messages = l.inbox.take(urgent, queue, messages, l.gate.shut)
 		idle := len(urgent)+len(queue)+len(messages) == 0
 		for i := range urgent {
 			l.handle(&urgent[i])
@@ -81,6 +90,7 @@ func (l *loop) run() {
 		for i := range queue {
 			switch e := &queue[i]; e.op {
 			case opClose:
+				l.journal.end()
 				l.close(append(asked, queue[i+1:]...))
 				return
 			case opAsk: // everything that was received is handled then
@@ -90,6 +100,8 @@ func (l *loop) run() {
 			}
 		}
 		messages = l.hear(messages) // of sessions that were announced in the queue
+		wait := l.runTimers()
+		l.journal.commit()
 		for i := range asked {
 			l.handle(&asked[i])
 		}
@@ -97,7 +109,6 @@ func (l *loop) run() {
 		asked = asked[:0]
 		clear(urgent)
 		clear(queue)
-		wait := l.runTimers()
 		if len(queue) > keepQueue {
 			needed = time.Now()
 		}
@@ -128,9 +139,15 @@ func (l *loop) run() {
 func (l *loop) handle(e *event) {
 	switch e.op {
 	case opTry:
-		l.tryEvent(e)
+		if !l.gate.holds(e) {
+			l.tryEvent(e)
+		}
 	case opCancel:
+		if l.gate.lets(e.name) {
+			return
+		}
 		if u := l.users.get(e.name); u != nil && u.section == protocol.InTry && l.cancels(u.kind) {
+			l.journal.noteUser(e.name, protocol.Cancel, nil)
 			l.stepUser(e.name, protocol.Input{Kind: protocol.Cancel})
 		}
 	case opDowngrade:
@@ -139,6 +156,7 @@ func (l *loop) handle(e *event) {
 		}
 	case opExit:
 		if u := l.users.get(e.name); u != nil && u.section >= protocol.InCrit && u.section != protocol.InIssue {
+			l.journal.noteUser(e.name, protocol.Exit, nil)
 			l.stepUser(e.name, protocol.Input{Kind: protocol.Exit})
 		}
 	case opIssue:
@@ -197,21 +215,34 @@ func (l *loop) open(sess *session, told bool) {
 	if sess.dead.Load() {
 		return // dead has been called or will be, and must be the last word
 	}
+	l.journal.noteOpen(sess, told)
 	l.sessions[sess.id] = sess
 	if !told {
 		return
 	}
-	sess.mu.Lock()
-	life := l.n.roles.life(sess.incarnation)
-	sess.mu.Unlock()
+	life := l.n.roles.life(sess.life())
+	l.ended(sess.id)
 	l.make.trusts(sess.id, life)
 	l.names.restored(sess.id)
 	l.stepAll(protocol.NewRestore(sess.id, life))
+	if l.n.roles.mutual() {
+		for name := range l.instances.All() {
+			l.wake(name, sess.id)
+		}
+	}
+}
+
+// suspected: the detector suspects a member.
+func (l *loop) suspected(id protocol.ID) {
+	l.journal.noteSuspected(id)
+	l.suspect(id)
 }
 
 // suspect tells all processes that a member is suspected, or that its lease is over.
 func (l *loop) suspect(id protocol.ID) {
-	l.make.loses(id)
+	if !l.make.loses(id) {
+		return
+	}
 	l.stepAll(protocol.NewSuspect(id))
 }
 
@@ -219,6 +250,7 @@ func (l *loop) suspect(id protocol.ID) {
 // about the member, those of a member about the client. Where the algorithm does
 // not know such an event, its locks fail closed. next takes over where there is always a session.
 func (l *loop) dead(sess, next *session, why string) {
+	l.journal.noteDead(sess, next)
 	switch {
 	case next != nil:
 		l.sessions[sess.id] = next

@@ -7,8 +7,9 @@
 // connections: what was not acknowledged is sent again on the next one. It ends
 // when its lease lapses, which the client always notices first, or when one end
 // has lost it; a new session then begins with new numbers, and no message of
-// the old one is delivered any more. Members that are users themselves have no
-// leases: watch.go says how they suspect each other.
+// the old one is delivered any more. Members that are users themselves hold leases
+// at each other (mutual.go), or suspect each other (watch.go), as their algorithm asks;
+// gate.go says what their lives are to each other.
 //
 // The goroutines of a node are some event loops, each of which alone touches the instances
 // whose names hash to it; a reader and a writer a connection; one dialer for
@@ -81,16 +82,30 @@ type Config struct {
 	// name. All members have the same names. Their processes begin with the node, and others
 	// are refused.
 	Objects map[string]Object
+	// Leader is told, by the goroutine of a loop, who leads by an algorithm of kind Election, and by which epoch, whose number grows: as
+	// far as this process knows. It must not block. nil: nobody is.
+	Leader func(leader protocol.ID, epoch uint64)
 	// Joins says that a life of this member was part of the system before, or that the system
 	// has run without: algorithms whose members come back (protocol.Recovery) are told. A
 	// member that has had a life and says false has forgotten what it promised: those that met
 	// that life refuse it, and others take it for one that promised nothing. Where members come back
-	// the wall clock must be later at each start than at the one before.
+	// the wall clock must be later at each start than at the one before, and Lease no shorter while
+	// others go on; and a first life does nothing before it has met all members. Where they do not, nobody
+	// does, and all members must begin anew when one has.
 	Joins bool
 	// Patience is how members suspect each other, where their algorithm asks for that:
 	// protocol.UnreliableDetector. A member is heard of at least every quarter of Lease. Default:
 	// Lease at first, half as much more with each mistake, and at most ten times as much.
 	Patience lease.Patience
+	// Journal makes a member durable whose users are members that suspect each other: after a restart it goes on, in the same life,
+	// from what is written there. nil: it is not.
+	Journal Journal
+	// JournalCut is after how many bytes, of what happened and of what was sent, a checkpoint takes their place. Larger starts slower,
+	// smaller writes more. A checkpoint of more bytes is written after as many. Default 16 MiB
+	JournalCut int
+	// Orphan is told, by Start, of a user that was there when the journal ended. The node has it leave as soon as it can, calls gone then,
+	// and lets no other one try before. Needed with a Journal.
+	Orphan func(name string) (gone func())
 
 	// Audit is told of each support that this member gives or ends, in their order for
 	// one lock, by the goroutines of loops: it must not block. nil: nobody is.
@@ -141,6 +156,12 @@ var (
 	ErrFailed       = errors.New("node: the lock failed")
 )
 
+// A FailedError says why a lock has failed at this node, where nobody can have it any more. It wraps ErrFailed.
+type FailedError struct{ Lock, Why string }
+
+func (e *FailedError) Error() string { return fmt.Sprintf("%v: %q: %s", ErrFailed, e.Lock, e.Why) }
+func (e *FailedError) Unwrap() error { return ErrFailed }
+
 // A User is told what the process of its lock does. Calls come from the node's
 // own goroutines, one at a time for one lock. They must not block, and may call
 // Try, Cancel, Exit, Sessions and Ended of the node, but no other method. After a panic
@@ -155,10 +176,10 @@ type User interface {
 	Ejected()
 }
 
-// A Sharer is a User that shares the lock with those of a group.
+// A Sharer is a User that shares the lock with those of a group: Entry.Group tells of which.
 type Sharer interface {
 	User
-	// Wants is asked once, by Try: one group, as protocol.ParseGroups has it; "" to be alone.
+	// Wants is asked once, after Try: any one of these; "" to be alone.
 	Wants() protocol.Groups
 	// Wanted says that somebody waits who does not share: before the user is inside, or while it is, and
 	// perhaps more than once.
@@ -169,7 +190,7 @@ type Sharer interface {
 // the algorithm knows that (Info.Early).
 type Early interface {
 	User
-	// HeadStart is asked once, by Try.
+	// HeadStart is what it was when Try was called.
 	HeadStart() time.Duration
 }
 
@@ -200,6 +221,7 @@ type Node struct {
 	incarnation uint64
 	started     time.Time // of timers
 	clock       wallClock
+	lives       *lives
 	detector    *detector // nil: members do not suspect each other
 	seed        maphash.Seed
 	loops       []*loop
@@ -269,19 +291,35 @@ func newNode(c Config) (*Node, error) {
 	n.clock.start(c.Boot, c.ClockBound, n.clockSet)
 	n.table.n = n
 	n.table.replace(c.Epoch, c.Peers)
+	n.lives = newLives(n)
 	n.detector = newDetector(n)
-	for range runtime.GOMAXPROCS(0) {
+	loops := runtime.GOMAXPROCS(0)
+	if c.Journal != nil {
+		loops = 1 // what happens has one order, which is that of the journal
+	}
+	for range loops {
 		n.loops = append(n.loops, newLoop(n))
+	}
+	if c.Journal != nil {
+		if err := n.loops[0].journal.load(); err != nil {
+			n.cancel()
+			return nil, fmt.Errorf("node: %w", err)
+		}
 	}
 	return n, nil
 }
 
 // run starts the goroutines of a node.
 func (n *Node) run() {
+	n.wg.Add(1) // an object may fail at once, and then the node closes and waits for all of them
+	defer n.wg.Done()
 	for id := range n.c.Peers {
-		if id := protocol.ID(id); id != n.c.ID && n.roles.standing(id) {
+		if id := protocol.ID(id); id != n.c.ID && n.roles.standing(id) && n.sessions.lookup(id) == nil {
 			n.sessions.stand(newSession(n, id, 1))
 		}
+	}
+	if n.roles.mutual() && n.c.Joins {
+		n.sessions.rejoin()
 	}
 	for _, l := range n.loops {
 		go l.run()
@@ -322,6 +360,8 @@ func (c *Config) complete() error {
 		return fmt.Errorf("no member has the id %d, and a client needs a secret", c.ID)
 	case !c.member() && c.Listener != nil:
 		return errors.New("a client does not listen")
+	case c.Journal != nil && (!c.member() || !onlyReplicas(c.Hosts) || c.Orphan == nil):
+		return errors.New("a journal is for members with replicas alone, and needs Orphan")
 	}
 	if err := c.checkTable(c.Epoch, c.Peers); err != nil {
 		return err
@@ -349,6 +389,7 @@ func (c *Config) complete() error {
 	c.MaxUnacked = cmp.Or(c.MaxUnacked, 256<<20)
 	c.MaxFrames = cmp.Or(c.MaxFrames, 256<<20)
 	c.MaxState = cmp.Or(c.MaxState, 256<<20)
+	c.JournalCut = cmp.Or(c.JournalCut, 16<<20)
 	if c.MaxState < 1 || c.MaxState > 1<<30 {
 		return fmt.Errorf("MaxState is %d bytes: want 1 to %d", c.MaxState, 1<<30)
 	}
@@ -412,22 +453,15 @@ func (n *Node) Try(kind Kind, name string, u User, once bool) error {
 	if err := n.c.checkObject(kind, name, u); err != nil {
 		return err
 	}
-	var wants protocol.Groups
-	if s, ok := u.(Sharer); ok {
-		wants = s.Wants()
-	}
-	var ahead time.Duration
-	if e, ok := u.(Early); ok {
-		ahead = e.HeadStart()
-	}
-	switch info := n.c.Hosts[kind].Info(); {
+	own := &user{User: u, kind: kind, label: labelOf(u)}
+	switch info, ahead := n.c.Hosts[kind].Info(), own.ahead(); {
 	case ahead < 0 || ahead > protocol.MaxHeadStart:
 		return fmt.Errorf("node: a head start of %v: want 0 to %v", ahead, time.Duration(protocol.MaxHeadStart))
 	case ahead > 0 && !info.Early:
 		return fmt.Errorf("node: a head start of %v: %s knows none", ahead, info.Name)
 	}
 	l := n.loop(name)
-	return l.users.enter(name, &user{User: u, kind: kind, label: labelOf(u), wants: wants, ahead: ahead}, once, &l.inbox)
+	return l.users.enter(name, own, once, &l.inbox)
 }
 
 // Cancel gives up a Try. The user is told Rem, or was told Crit before. Where
@@ -446,6 +480,14 @@ func (n *Node) Exit(name string) { n.loop(name).inbox.post(event{op: opExit, nam
 func (n *Node) loop(name string) *loop {
 	return n.loops[maphash.String(n.seed, name)%uint64(len(n.loops))]
 }
+
+// Failure is why the lock called name has failed here, a *FailedError, or nil. It is known before Closing is closed.
+func (n *Node) Failure(name string) error {
+	return n.loop(name).users.failing(name)
+}
+
+// Closing is closed when the node begins to close: because of Close, or because the process of an object has failed.
+func (n *Node) Closing() <-chan struct{} { return n.sessions.closing }
 
 // Close ends the node. What its users have left is told to the peers, within a
 // second, before the sessions end; users inside are told Ejected, and those that
@@ -471,7 +513,9 @@ func (n *Node) Close() error {
 	for _, l := range n.loops {
 		<-l.done
 	}
-	n.sessions.flush()
+	if n.c.Journal == nil { // otherwise its sessions go on when it comes back
+		n.sessions.flush()
+	}
 	n.cancel()
 	if front != nil {
 		front.wg.Wait()

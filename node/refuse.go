@@ -44,11 +44,11 @@ func (p *names) unserved(i *instance, e *message) string {
 	if i != nil {
 		return otherKind(i, e.kind)
 	}
-	if e.kind == Replica {
-		return fmt.Sprintf("there is no object %.100q here", e.name)
+	if e.kind == Replica || e.kind == Election {
+		return fmt.Sprintf("there is no %s %.100q here", e.kind, e.name)
 	}
 	if most := p.loop.n.c.MaxInstances; p.loop.n.instances.Load() >= int64(most) && p.loop.n.roles.member() {
-		return fmt.Sprintf("the server is full: its limit on locks is %d", most)
+		return fmt.Sprintf("the %s is full: its limit on locks is %d", p.loop.n.roles.noun(), most)
 	}
 	name := string(e.name)
 	if err := transport.CheckName(name); err != nil {
@@ -71,7 +71,7 @@ func (p *names) refuse(e *message, why string) {
 		return
 	}
 	p.loop.n.book.warn(e.sess.host, "refused a name", "peer", p.loop.n.roles.name(e.sess.id), "reason", why)
-	p.loop.out.push(e.sess, transport.RefuseNameItem, e.kind, string(e.name), []byte(why), false)
+	p.loop.out.send(e.sess, transport.RefuseNameItem, e.kind, string(e.name), []byte(why), false)
 }
 
 // asks reports whether a message is more than nothing to a process that knows nothing:
@@ -80,7 +80,7 @@ func (p *names) asks(e *message) bool {
 	if p.loop.n.c.Hosts[e.kind] == nil {
 		return true
 	}
-	process, fresh := p.loop.make.trial(e.kind)
+	process, fresh := p.loop.make.trial(e.kind, new(noticed))
 	if process == nil {
 		return true
 	}
@@ -122,7 +122,7 @@ func (r *refusals) remove(id protocol.ID) bool {
 func (p *names) refused(e *message) {
 	name := string(e.name)
 	u := p.loop.users.get(name)
-	if e.sess.dead.Load() || u == nil || u.kind != e.kind || u.section != protocol.InTry {
+	if u == nil || u.kind != e.kind || u.section != protocol.InTry {
 		return
 	}
 	why := p.loop.n.roles.name(e.sess.id) + ": " + string(e.body[:min(len(e.body), transport.MaxName)])
@@ -134,7 +134,11 @@ func (p *names) refused(e *message) {
 		p.loop.stepUser(name, protocol.Input{Kind: protocol.Cancel})
 		return
 	}
-	if i := p.loop.instances.Get(name); i != nil { // it can never leave
+	switch i := p.loop.instances.Get(name); {
+	case i == nil:
+	case p.loop.n.roles.mutual(): // the others wait for the process of this name, which nobody has: their other locks go on
+		p.loop.closeLock(i, why)
+	default: // it can never leave
 		p.loop.fail(i, why)
 	}
 }

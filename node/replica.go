@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/poundlock/poundlock/protocol"
 )
@@ -40,30 +42,24 @@ type ObjectUser interface {
 	Outcome(result []byte, err error)
 }
 
-// MaxOperation is how many bytes an operation of a replica may have, and a result: a larger one is
-// withheld, see ErrResultTooLarge.
+// MaxOperation is how many bytes an operation of a replica may have.
 const MaxOperation = 256 << 10
+
+// MaxResult is how many bytes a result may have: a larger one is withheld, see ErrResultTooLarge. It is those of an operation
+// that is several, and of one more.
+const MaxResult = 2 * MaxOperation
 
 // ErrOperation says that something is no operation of an object: see Object.Check. No copy has changed.
 var ErrOperation = errors.New("node: not an operation of the object")
 
 // ErrResultTooLarge says that an operation was executed, and that its result, which has more than
-// MaxOperation bytes, is withheld: no copy keeps it.
+// MaxResult bytes, is withheld: no copy keeps it.
 var ErrResultTooLarge = errors.New("node: the operation was executed, and its result is too large")
 
-// Issue asks for an operation on the object called name, whose user is inside and has none open.
-// The user is told Outcome, Ejected, or Rem. An Issue that crosses Ejected does nothing. What is no operation
-// is not sent, and the error wraps ErrOperation.
-func (n *Node) Issue(name string, op []byte) error {
-	o := n.c.Objects[name]
-	if o == nil {
-		return noObject(name)
-	}
-	if err := checkOperation(o, op); err != nil {
-		return err
-	}
+// Issue asks for an operation on the object called name, which CheckOperation lets pass, and whose user is inside and has none open.
+// The user is told Outcome, Ejected, or Rem. An Issue that crosses Ejected does nothing.
+func (n *Node) Issue(name string, op []byte) {
 	n.loop(name).inbox.post(event{op: opIssue, name: name, msg: append(binary.AppendUvarint(nil, uint64(n.c.ID)), op...)})
-	return nil
 }
 
 // checkObject says why a user cannot try to enter.
@@ -82,9 +78,9 @@ func (c *Config) checkObject(kind Kind, name string, u User) error {
 
 func noObject(name string) error { return fmt.Errorf("node: there is no object %q here", name) }
 
-// checkOperation says why op is no operation of an object. Who issues it asks, and so does each copy before it
+// CheckOperation says why op is no operation of an object. Who issues it asks, and so does each copy before it
 // executes it, because a peer may have issued anything.
-func checkOperation(o Object, op []byte) (err error) {
+func CheckOperation(o Object, op []byte) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("%w: Check panicked: %v", ErrOperation, p)
@@ -105,6 +101,7 @@ type replica struct {
 	results  []result     // by member: of its last operation
 	captures bool         // the process wants to have the copy
 	states   bool         // what it sends in this step has the copy
+	here     bool         // the copy is that of the system
 	next     func() error // makes the copy that the message of this step brings the one here
 }
 
@@ -117,7 +114,7 @@ func (c *replica) invoke(data string) (issuer uint64, no error) {
 	if issuer = r.Max(uint64(len(c.results) - 1)); r.Err != nil {
 		return 0, errNoIssuer
 	}
-	if no = checkOperation(c.object, r.Rest); no != nil {
+	if no = CheckOperation(c.object, r.Rest); no != nil {
 		c.results[issuer] = result{refused: true}
 		return issuer, no
 	}
@@ -172,7 +169,7 @@ func (c *replica) read(data string, most int) (err error) {
 	}
 	c.next = func() error {
 		replace()
-		c.results = results
+		c.results, c.here = results, true
 		return nil
 	}
 	return nil
@@ -195,7 +192,7 @@ type result struct {
 
 // newResult is the result of an operation that was executed.
 func newResult(value []byte) result {
-	if len(value) > MaxOperation {
+	if len(value) > MaxResult {
 		return result{withheld: uint64(len(value))}
 	}
 	return result{value: value}
@@ -206,7 +203,7 @@ func (r result) err() error {
 	case r.refused:
 		return fmt.Errorf("%w: the copies refused it", ErrOperation)
 	case r.withheld > 0:
-		return fmt.Errorf("%w: %d bytes, and the limit is %d: ask for less at a time", ErrResultTooLarge, r.withheld, MaxOperation)
+		return fmt.Errorf("%w: %d bytes, and the limit is %d: ask for less at a time", ErrResultTooLarge, r.withheld, MaxResult)
 	}
 	return nil
 }
@@ -220,17 +217,32 @@ func readResult(r *protocol.Reader) result {
 	return result{refused: r.Bool(), withheld: r.Uint(), value: []byte(r.Text())}
 }
 
+// election is the name of the one election of a node.
+const election = "leader"
+
+// beginElection makes the process of the election. Like that of a replica it is there from the start, for others wait for it.
+func (l *loop) beginElection() {
+	if l.n.c.Hosts[Election] != nil && l.n.roles.member() && l.n.loop(election) == l {
+		l.create(Election, election, nil)
+	}
+}
+
 // beginReplicas makes the processes of the objects whose names belong to this loop.
 func (l *loop) beginReplicas() {
-	for name, object := range l.n.c.Objects {
+	for _, name := range slices.Sorted(maps.Keys(l.n.c.Objects)) { // in an order that is the same when it is done again
 		if l.n.loop(name) == l {
-			l.create(Replica, name, &replica{object: object, results: make([]result, l.n.c.System.N)})
+			l.create(Replica, name, l.n.newReplica(name))
 		}
 	}
 }
 
+func (n *Node) newReplica(name string) *replica {
+	return &replica{object: n.c.Objects[name], results: make([]result, n.c.System.N), here: !joins(n.incarnation)}
+}
+
 func (l *loop) issue(e *event) {
 	if u := l.users.get(e.name); u != nil && u.kind == Replica && u.section == protocol.InCrit {
+		l.journal.noteUser(e.name, protocol.Issue, e.msg)
 		u.section = protocol.InIssue
 		l.stepUser(e.name, protocol.NewIssue(string(e.msg)))
 	}
@@ -252,6 +264,7 @@ func (l *loop) invoke(i *instance, data string) {
 	l.guard(i, func() error {
 		switch issuer, no := i.replica.invoke(data); no {
 		case nil:
+			l.journal.executed(i.replica.results[issuer].value)
 		case errNoIssuer:
 			l.n.book.warn("", "refused an operation", "lock", i.name, "error", no)
 		default:

@@ -25,17 +25,27 @@ func (r *roles) isMember(id protocol.ID) bool { return id < protocol.ID(len(r.me
 // to each other the one with the larger id dials.
 func (r *roles) dialsTo(id protocol.ID) bool {
 	if r.member() {
-		return r.info.Users == protocol.Members && id < r.self
+		return r.info.Users != protocol.Clients && id < r.self
 	}
 	return true
 }
 
-// leased reports whether the session with id hangs on a lease. Between members
-// there is none: nobody suspects a member.
+// leased reports whether the session with id hangs on a lease. Between members that is so
+// where each holds one at each other one.
 func (r *roles) leased(id protocol.ID) bool {
-	return r.info.Detector != protocol.NoDetector && r.isMember(id) != r.member() ||
-		r.member() && !r.isMember(id)
+	if r.member() && r.isMember(id) {
+		return r.mutual()
+	}
+	return r.member() || r.info.Detector != protocol.NoDetector
 }
+
+// mutual reports whether members hold leases at each other: see protocol.LeaseDetector.
+func (r *roles) mutual() bool {
+	return r.info.Users == protocol.Members && r.info.Detector == protocol.LeaseDetector
+}
+
+// holds reports whether this process holds leases: it must notice at once that one is over.
+func (r *roles) holds() bool { return !r.member() || r.mutual() }
 
 // standing reports whether there is always a session with id, so that messages
 // wait in it even before the first connection: where the algorithm is not told
@@ -44,12 +54,28 @@ func (r *roles) standing(id protocol.ID) bool {
 	return r.mayTalk(id) && r.isMember(id) && r.info.Detector != protocol.LeaseDetector
 }
 
+// comeBack reports whether members come back as new lives, which say whether they are the first.
+func (r *roles) comeBack() bool { return comeBack(&r.info) }
+
+func comeBack(i *protocol.Info) bool {
+	return i.Users != protocol.Clients && i.Tolerates&protocol.Recovery != 0 &&
+		(i.Detector == protocol.UnreliableDetector || i.Detector == protocol.LeaseDetector)
+}
+
 // mayTalk reports whether lock messages pass between this node and id.
 func (r *roles) mayTalk(id protocol.ID) bool {
-	if r.info.Users == protocol.Members {
+	if r.info.Users != protocol.Clients {
 		return r.isMember(id) && r.member()
 	}
 	return r.isMember(id) != r.member()
+}
+
+// noun is what people call a member.
+func (r *roles) noun() string {
+	if r.info.Users == protocol.Clients {
+		return "server"
+	}
+	return "peer"
 }
 
 // name is what people call process id.
@@ -66,7 +92,7 @@ func (r *roles) watched() bool { return watched(&r.info) }
 // life is what processes are told of an incarnation: the first life of a member that comes back
 // is 1.
 func (r *roles) life(incarnation uint64) uint64 {
-	if r.watched() && !joins(incarnation) {
+	if r.comeBack() && !joins(incarnation) {
 		return 1
 	}
 	return incarnation
@@ -74,5 +100,5 @@ func (r *roles) life(incarnation uint64) uint64 {
 
 // restores reports whether processes are told about sessions with this peer.
 func (r *roles) restores(id protocol.ID) bool {
-	return r.info.Detector == protocol.LeaseDetector && !r.member() && r.isMember(id)
+	return r.info.Detector == protocol.LeaseDetector && r.isMember(id) && r.holds()
 }

@@ -1,10 +1,12 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"os"
 	"slices"
@@ -45,14 +47,18 @@ type session struct {
 	incarnation uint64     // of the peer, 0 until established
 	established bool       // the two ends have agreed
 	lossy       bool       // nothing waits in it before that
+	open        bool       // the loop of a durable member has been told that
+	settled     uint64     // the last message of the peer that is in the journal
+	restored    bool       // it comes from the journal, and has had no connection yet: it has no bounds
 	parted      bool       // this node closes, and will say nothing more
 	label       string     // of the peer
 	window      reliable.Window
-	unacked     int    // bytes of it that sessions.unacked knows of
-	large       int    // bytes of it that do not count there: of messages with parts, until the last one is acknowledged
-	largeEnd    uint64 // the last item of these
-	conn        *conn  // nil while there is none
-	lease       lease.Lease
+	unacked     int           // bytes of it that sessions.unacked knows of
+	large       int           // bytes of it that do not count there: of messages with parts, until the last one is acknowledged
+	largeEnd    uint64        // the last item of these
+	conn        *conn         // nil while there is none
+	lease       lease.Lease   // that this end holds, or, at a member and of a client, grants
+	granted     lease.Lease   // to the peer, where each of the two holds one
 	roundTrip   time.Duration // at a client: the last one, 0 if unknown
 }
 
@@ -61,13 +67,29 @@ func newSession(n *Node, id protocol.ID, number uint64) *session {
 }
 
 // agree notes what the two ends of a session have agreed on, at this time for the first time or once more: the life and
-// the label of the peer, and a lease that counts from an instant. It reports whether the session is new. s.mu is held.
-func (s *session) agree(life uint64, label string, lease, from time.Duration) (isNew bool) {
+// the label of the peer, and a lease of a length that is held or granted from an instant. It reports whether the session is
+// new. s.mu is held.
+func (s *session) agree(life uint64, label string, length, from time.Duration) (isNew bool) {
 	isNew = !s.established
 	s.incarnation, s.established, s.label = life, true, label
-	s.lease.Length = lease
-	s.lease.Renew(from)
+	s.grant(length, from)
 	return isNew
+}
+
+// grant has the lease of the session, or both leases, count from an instant. s.mu is held.
+func (s *session) grant(length, from time.Duration) {
+	held := lease.Terms{Length: length, Drift: s.n.c.ClockDrift, Margin: lease.Margin(length)}.Held()
+	switch r := &s.n.roles; {
+	case r.mutual():
+		s.granted.Length = length
+		s.granted.Renew(s.n.c.Boot())
+		fallthrough
+	case !r.member():
+		s.lease.Length = held
+	default:
+		s.lease.Length = length
+	}
+	s.lease.Renew(from)
 }
 
 // cut takes the connection from a session, for good. last are the last items on it: with none it is closed. s.mu is held.
@@ -83,6 +105,7 @@ func (s *session) cut(why error, last []byte) {
 		s.conn.close(why)
 	}
 	s.conn, s.window = nil, reliable.Window{}
+	s.n.lives.away(s.id, s.incarnation)
 	s.count()
 }
 
@@ -96,8 +119,12 @@ func (s *session) attach(c *conn, received uint64) error {
 		return errLost
 	}
 	if err := s.window.Restart(received); err != nil {
+		if s.n.c.Journal != nil && received > s.window.Acked() {
+			s.n.post(func(l *loop) { l.journal.fail(errOldJournal) })
+		}
 		return err
 	}
+	s.bound()
 	s.count()
 	if s.conn != nil {
 		s.conn.close(errReplaced)
@@ -116,6 +143,7 @@ func (s *session) detach(c *conn) {
 	if s.conn == c {
 		s.conn = nil
 		s.parted = s.parted && heard
+		s.n.lives.away(s.id, s.incarnation)
 	}
 	s.mu.Unlock()
 }
@@ -125,10 +153,10 @@ func (s *session) detach(c *conn) {
 func (s *session) send(t transport.Type, kind Kind, name string, msg []byte, state bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.dead.Load() || s.lossy && !s.established {
+	if s.dead.Load() || s.lossy && !s.begun() {
 		return nil // what is sent to a dead session is lost, as it may be
 	}
-	if s.unacked > fairUnacked && s.n.sessions.unacked.Load() > s.n.c.MaxUnacked && s.n.roles.member() {
+	if !s.restored && s.unacked > fairUnacked && s.n.sessions.unacked.Load() > s.n.c.MaxUnacked && s.n.roles.member() {
 		return fmt.Errorf("%w: %d bytes, and %d by all sessions", reliable.ErrFull, s.unacked, s.n.sessions.unacked.Load())
 	}
 	s.makeRoom(len(msg), state)
@@ -161,7 +189,7 @@ const objectRoom = 4 * MaxOperation
 // makeRoom widens the window for a message that has parts, until that is acknowledged: for a state, which was asked
 // for, up to one of each object; for others as long as no more waits than is usual. s.mu is held.
 func (s *session) makeRoom(size int, state bool) {
-	if size <= partSize {
+	if size <= partSize || s.restored {
 		return
 	}
 	waits, usual := s.window.UnackedBytes(), s.n.sessions.usualWindow()
@@ -187,12 +215,46 @@ func (s *session) count() {
 	}
 }
 
+// begun reports whether the two ends have agreed: as far as the loop knows where that counts. s.mu is held.
+func (s *session) begun() bool { return s.established && (s.open || s.n.c.Journal == nil) }
+
+// received is the last message that the peer may forget. s.mu is held.
+func (s *session) received() uint64 {
+	if s.n.c.Journal != nil {
+		return s.settled
+	}
+	return s.window.Received()
+}
+
+// unbound lifts the bounds of a session that comes from the journal: how much of it the peer has got is known when that
+// connects. s.mu is held.
+func (s *session) unbound() {
+	s.restored, s.window.MaxItems, s.window.MaxBytes = true, math.MaxInt, math.MaxInt
+}
+
+// bound takes that back, but for what waits now. s.mu is held.
+func (s *session) bound() {
+	if !s.restored {
+		return
+	}
+	s.restored = false
+	s.large, s.largeEnd = s.window.UnackedBytes(), s.window.Acked()+uint64(s.window.Unacked())
+	s.window.MaxItems, s.window.MaxBytes = 0, s.large+s.n.sessions.usualWindow()
+}
+
 // signal wakes the writer.
 func (s *session) signal() {
 	s.signaled.Store(false)
 	if c := s.connection(); c != nil {
 		c.signal()
 	}
+}
+
+// life is the incarnation of the peer.
+func (s *session) life() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.incarnation
 }
 
 func (s *session) connection() *conn {
@@ -236,6 +298,7 @@ type UnreachableError struct {
 	Alive, Want int
 	Members     []MemberError
 	Cause       error // the context's
+	nouns       string
 }
 
 // A MemberError is what stands in the way of one session.
@@ -257,7 +320,7 @@ func (e *UnreachableError) Error() string {
 	for i, why := range reasons {
 		reasons[i] = strings.Join(members[why], ", ") + ": " + why
 	}
-	text := fmt.Sprintf("%d of %d servers reachable, %d wanted", e.Alive, e.Alive+len(e.Members), e.Want)
+	text := fmt.Sprintf("%d of %d %s reachable, %d wanted", e.Alive, e.Alive+len(e.Members), cmp.Or(e.nouns, "servers"), e.Want)
 	if len(reasons) == 0 {
 		return text
 	}

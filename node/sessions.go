@@ -17,20 +17,21 @@ import (
 type sessions struct {
 	n *Node
 
-	mu      sync.RWMutex             // taken before the mutex of a loop's inbox
-	byPeer  map[protocol.ID]*session // those that have not ended
-	origins origins                  // of those of clients
-	dials   map[protocol.ID]error    // the last failure to reach a member
-	ends    map[protocol.ID]ended    // the last session with a member that has ended
-	changed chan struct{}            // closed when a connection comes up, or a dial fails
-	frozen  bool                     // no lease lapses
-	closing chan struct{}            // closed when Close begins, and then no session does
+	mu      sync.RWMutex                  // taken before the mutex of a loop's inbox
+	byPeer  map[protocol.ID]*session      // those that have not ended
+	origins origins                       // of those of clients
+	dials   map[protocol.ID]error         // the last failure to reach a member
+	ends    map[protocol.ID]ended         // the last session with a member that has ended
+	apart   map[protocol.ID]time.Duration // mutual.go: until then the lease of a member lasts whose session is over
+	changed chan struct{}                 // closed when a connection comes up, or a dial fails
+	frozen  bool                          // no lease lapses
+	closing chan struct{}                 // closed when Close begins, and then no session does
 
 	watch     chan struct{} // wakes run
 	nextLapse atomic.Int64  // no lease that this node holds ends before this reading of Boot
 	unacked   atomic.Int64  // bytes in all windows
 	delay     atomic.Int64  // of messages, ns, as measured; 0: unknown
-	greeting  atomic.Int32  // handshakes that this end has begun and not ended
+	greeting  atomic.Int32  // handshakes for leases that this end has begun and not ended
 }
 
 func newSessions(n *Node) *sessions {
@@ -40,6 +41,7 @@ func newSessions(n *Node) *sessions {
 		origins: origins{c: &n.c, known: map[string]*origin{}},
 		dials:   map[protocol.ID]error{},
 		ends:    map[protocol.ID]ended{},
+		apart:   map[protocol.ID]time.Duration{},
 		changed: make(chan struct{}),
 		closing: make(chan struct{}),
 		watch:   make(chan struct{}, 1),
@@ -48,8 +50,8 @@ func newSessions(n *Node) *sessions {
 
 // An ended session is the last one with its member.
 type ended struct {
-	number uint64
-	cause  Cause
+	number, incarnation uint64
+	cause               Cause
 }
 
 func (ss *sessions) lookup(id protocol.ID) *session {
@@ -84,6 +86,13 @@ func (ss *sessions) change() {
 	ss.changed = make(chan struct{})
 }
 
+// tell is change for who does not hold ss.mu.
+func (ss *sessions) tell() {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	ss.change()
+}
+
 // end ends a session: the loops hear of it before anything else, and no message
 // of it is delivered from now on. last are the last items on the connection, if any.
 func (ss *sessions) end(s *session, why error, last []byte) {
@@ -96,13 +105,14 @@ func (ss *sessions) end(s *session, why error, last []byte) {
 		return
 	}
 	s.gone = true
-	number, label := s.number, s.label
+	number, life, label := s.number, s.incarnation, s.label
 	s.cut(why, last)
 	s.mu.Unlock()
 	if ss.byPeer[s.id] == s {
 		delete(ss.byPeer, s.id)
+		ss.part(s, why)
 		if ss.n.roles.isMember(s.id) {
-			ss.ends[s.id] = ended{number, causeOf(why)}
+			ss.ends[s.id] = ended{number, life, causeOf(why)}
 		}
 		ss.origins.goAway(s)
 		var next *session
@@ -114,6 +124,7 @@ func (ss *sessions) end(s *session, why error, last []byte) {
 			ss.byPeer[s.id] = next
 		}
 		ss.n.postUrgent(func(l *loop) { l.dead(s, next, why.Error()) })
+		ss.reunite(ss.n.c.Boot(), 0)
 	}
 	ss.mu.Unlock()
 	ss.n.book.later(s.host, "session ended", why, "peer", ss.n.roles.name(s.id), "label", label, "session", number, "reason", why)
@@ -208,7 +219,7 @@ func (ss *sessions) await(ctx context.Context, ready func() bool) error {
 }
 
 func (ss *sessions) unreachable(k int, cause error) error {
-	e := &UnreachableError{Alive: ss.n.Alive(), Want: k, Cause: cause}
+	e := &UnreachableError{Alive: ss.n.Alive(), Want: k, Cause: cause, nouns: ss.n.roles.noun() + "s"}
 	now := ss.n.c.Boot()
 	for id, p := range ss.n.table.now.Load().Slots {
 		id := protocol.ID(id)
@@ -235,8 +246,21 @@ func (ss *sessions) failure(to protocol.ID) error {
 	return errNotDialed
 }
 
+// refused ends a session because the peer says why it wants none.
+func (ss *sessions) refused(s *session, why error) {
+	ss.n.lives.refused(s.id, why)
+	ss.mu.Lock()
+	if ss.n.roles.isMember(s.id) {
+		ss.dials[s.id] = why
+		ss.change()
+	}
+	ss.mu.Unlock()
+	ss.end(s, why, nil)
+}
+
 // unreached remembers why a member cannot be reached, and logs what is news.
 func (ss *sessions) unreached(id protocol.ID, err error) {
+	ss.n.lives.refused(id, err)
 	ss.mu.Lock()
 	old := ss.dials[id]
 	ss.dials[id] = err
@@ -365,15 +389,11 @@ func (ss *sessions) connect(s *session, c *conn, received uint64, isNew bool) er
 	if ss.byPeer[s.id] == nil && !s.dead.Load() {
 		ss.register(s)
 	}
-	if dials {
-		ss.dials[s.id] = nil
-	}
+	delete(ss.dials, s.id)
 	ss.nextLapse.Store(0)
 	ss.mu.Unlock()
 	ss.n.detector.heard(s, isNew)
-	ss.mu.Lock()
-	ss.change() // for those that wait until it is alive: nobody suspects it any more
-	ss.mu.Unlock()
+	ss.tell() // those that wait until it is alive: nobody suspects it any more
 	ss.look()
 	return nil
 }

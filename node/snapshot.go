@@ -81,20 +81,32 @@ func (c Config) Title() Title {
 
 // Check says how mine differs from theirs.
 func (t Title) Check(theirs Title) error {
-	for _, x := range []struct {
-		what         string
-		mine, theirs any
-	}{
-		{"format of the snapshot", t.Format, theirs.Format},
-		{"name of the server", t.Server, theirs.Server},
-		{"epoch", t.Epoch, theirs.Epoch},
-		{"list of servers", t.Members, theirs.Members},
-		{"list of shards", t.Shards, theirs.Shards},
-		{"list of kinds and algorithms", t.Kinds, theirs.Kinds},
-		{"options (clock bound, quorum)", t.Options, theirs.Options},
-	} {
-		if !reflect.DeepEqual(x.mine, x.theirs) {
-			return fmt.Errorf("%w: %s differs: %v here, %v there", ErrNoHandover, x.what, x.mine, x.theirs)
+	p := differ(
+		point{"format of the snapshot", t.Format, theirs.Format},
+		point{"name of the server", t.Server, theirs.Server},
+		point{"epoch", t.Epoch, theirs.Epoch},
+		point{"list of servers", t.Members, theirs.Members},
+		point{"list of shards", t.Shards, theirs.Shards},
+		point{"list of kinds and algorithms", t.Kinds, theirs.Kinds},
+		point{"options (clock bound, quorum)", t.Options, theirs.Options},
+	)
+	if p != nil {
+		return fmt.Errorf("%w: %s differs: %v here, %v there", ErrNoHandover, p.what, p.mine, p.theirs)
+	}
+	return nil
+}
+
+// A point is one on which what was written must agree with the process that reads it.
+type point struct {
+	what         string
+	mine, theirs any
+}
+
+// differ returns the first point on which they do not agree, nil if there is none.
+func differ(points ...point) *point {
+	for k := range points {
+		if !reflect.DeepEqual(points[k].mine, points[k].theirs) {
+			return &points[k]
 		}
 	}
 	return nil

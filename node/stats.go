@@ -86,6 +86,7 @@ const (
 	CauseFull                    // too many sessions, or connections in their handshake
 	CauseTooMany                 // too much is unacknowledged, or too many locks
 	CauseLockFailed              // the process of a lock failed here
+	CauseRevoked                 // a process revoked the lease
 	CauseClosed                  // this node closes
 	causes                       // how many there are
 )
@@ -93,7 +94,7 @@ const (
 var causeNames = [causes]string{
 	CauseProtocol: "protocol", CauseBye: "bye", CauseLapsed: "lapsed", CauseRestarted: "restarted",
 	CauseReplaced: "replaced", CauseMisfit: "misfit", CauseOldTable: "old_table", CauseUnknown: "unknown_session", CauseFull: "full",
-	CauseTooMany: "too_many", CauseLockFailed: "lock_failed", CauseClosed: "closed",
+	CauseTooMany: "too_many", CauseLockFailed: "lock_failed", CauseRevoked: "revoked", CauseClosed: "closed",
 }
 
 func (c Cause) String() string { return causeNames[c] }

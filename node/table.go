@@ -82,8 +82,8 @@ func memberNames(peers []Peer) string { return strings.Join(Names(peers), ",") }
 // member in common. Connections to addresses that have changed end, and their
 // sessions go on at the new ones, if that is the same process.
 //
-// A client need not be told: a member that has a newer table refuses the older one
-// with its own, which the client then adopts. A member adopts nothing by itself.
+// Who dials need not be told: a member that has a newer table refuses the older one
+// with its own, which the dialing end, a client or another member, then adopts. Who is dialed adopts nothing.
 func (n *Node) SetTable(epoch uint64, peers []Peer) error {
 	st := &n.table
 	if err := n.c.checkTable(epoch, peers); err != nil {
@@ -94,7 +94,7 @@ func (n *Node) SetTable(epoch uint64, peers []Peer) error {
 	old := st.now.Load()
 	switch {
 	case memberNames(peers) != memberNames(old.Slots):
-		return fmt.Errorf("node: the servers cannot change from %s to %s: quorums of the two sets need not intersect",
+		return fmt.Errorf("node: the members cannot change from %s to %s: quorums of the two sets need not intersect",
 			memberNames(old.Slots), memberNames(peers))
 	case epoch < old.Epoch:
 		return fmt.Errorf("node: the slot table of epoch %d cannot replace that of epoch %d", epoch, old.Epoch)
@@ -152,21 +152,21 @@ func (st *slotTable) noteNewer(epoch uint64, from net.Conn) {
 	if slices.Contains(st.newer[:], epoch) {
 		return
 	}
-	if st.n.book.warn(addressOf(from), "a client has a newer slot table than this server",
+	if st.n.book.warn(addressOf(from), "another process has a newer slot table than this one",
 		"from", from.RemoteAddr(), "epoch", epoch, "mine", mine) {
 		st.newer[st.next] = epoch
 		st.next = (st.next + 1) % len(st.newer)
 	}
 }
 
-// adopt takes over the table of a member that refuses this client's. The error wraps
+// adopt takes over the table of a member that this process dials, and that refuses the one here. The error wraps
 // errOldTable: only the connection is over.
-func (st *slotTable) adopt(r transport.Refuse) error {
-	if st.n.roles.member() {
+func (st *slotTable) adopt(from protocol.ID, r transport.Refuse) error {
+	if !st.n.roles.dialsTo(from) {
 		return fmt.Errorf("%w: %w", errOldTable, r)
 	}
 	if have := len(r.Table.Slots); have != len(st.n.roles.members) {
-		return fmt.Errorf("%w: %w; its table has %d servers, not %d", errOldTable, r, have, len(st.n.roles.members))
+		return fmt.Errorf("%w: %w; its table has %d members, not %d", errOldTable, r, have, len(st.n.roles.members))
 	}
 	if err := st.n.SetTable(r.Table.Epoch, r.Table.Slots); err != nil {
 		return fmt.Errorf("%w: %w; its table cannot be adopted: %w", errOldTable, r, err)

@@ -144,7 +144,7 @@ func TestServerWithOlderTable(t *testing.T) {
 			t.Error("the client went back")
 		}
 	}
-	if n := strings.Count(log.String(), "a client has a newer slot table than this server"); n != 1 {
+	if n := strings.Count(log.String(), "another process has a newer slot table than this one"); n != 1 {
 		t.Errorf("said %d times:\n%s", n, log.String())
 	}
 }
@@ -401,9 +401,9 @@ func TestAbsurdTables(t *testing.T) {
 		table transport.Table
 		want  string
 	}{
-		"empty":          {transport.Table{Epoch: 9}, "its table has 0 servers, not 4"},
-		"fewer":          {transport.Table{Epoch: 9, Slots: slots(peers[:3])}, "its table has 3 servers, not 4"},
-		"more":           {transport.Table{Epoch: 9, Slots: slots(append(slices.Clone(peers), peers...))}, "8 servers, not 4"},
+		"empty":          {transport.Table{Epoch: 9}, "its table has 0 members, not 4"},
+		"fewer":          {transport.Table{Epoch: 9, Slots: slots(peers[:3])}, "its table has 3 members, not 4"},
+		"more":           {transport.Table{Epoch: 9, Slots: slots(append(slices.Clone(peers), peers...))}, "8 members, not 4"},
 		"other names":    {transport.Table{Epoch: 9, Slots: slots(rename)}, "quorums"},
 		"another order":  {transport.Table{Epoch: 9, Slots: slots(swapped)}, "quorums"},
 		"same address":   {transport.Table{Epoch: 9, Slots: slots(moved(peers, 1, peers[2].Addr))}, "same address"},

@@ -7,7 +7,6 @@ import (
 
 	"github.com/poundlock/poundlock/node/lease"
 	"github.com/poundlock/poundlock/protocol"
-	"github.com/poundlock/poundlock/transport"
 )
 
 // # Members that suspect each other
@@ -21,8 +20,7 @@ import (
 
 // A watch is what a member knows of another one's being alive.
 type watch struct {
-	mu   sync.Mutex // held until the loops are told, so that all hear of everything in one order
-	life uint64     // the incarnation that was met last; 0: none
+	mu sync.Mutex // held until the loops are told, so that all hear of everything in one order
 	lease.Watch
 }
 
@@ -45,7 +43,7 @@ func newDetector(n *Node) *detector {
 }
 
 func watched(i *protocol.Info) bool {
-	return i.Users == protocol.Members && i.Detector == protocol.UnreliableDetector && i.Tolerates&protocol.Recovery != 0
+	return comeBack(i) && i.Detector == protocol.UnreliableDetector
 }
 
 // lifeNumber is an incarnation that says in its last bit whether it joins.
@@ -58,28 +56,8 @@ func lifeNumber(clock uint64, joins bool) uint64 {
 
 func joins(incarnation uint64) bool { return incarnation&1 == 1 }
 
-// meet refuses a life of a member that does not follow the one that was met last: it says to be the
-// first, and has forgotten what the other one promised; or it says to have begun before the other one.
-func (d *detector) meet(id protocol.ID, incarnation uint64) *transport.Refuse {
-	if d == nil || !d.n.roles.isMember(id) {
-		return nil
-	}
-	w := d.members[id]
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	began := func(incarnation uint64) string {
-		return time.Unix(0, int64(incarnation)).UTC().Format(time.RFC3339Nano)
-	}
-	switch {
-	case w.life == 0 || w.life == incarnation:
-	case !joins(incarnation):
-		return refusal("life of the process", "a later one, that joins", "the first one")
-	case incarnation < w.life:
-		return refusal("start of this life by its wall clock, which is not after that of the one before",
-			began(w.life), began(incarnation))
-	}
-	w.life = incarnation
-	return nil
+func began(incarnation uint64) string {
+	return time.Unix(0, int64(incarnation)).UTC().Format(time.RFC3339Nano)
 }
 
 // heard notes that the other end of a session lives. began says that the session is new.
@@ -107,7 +85,7 @@ func (n *Node) Suspect(id protocol.ID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.Force() {
-		d.n.postUrgent(func(l *loop) { l.suspect(id) })
+		d.n.postUrgent(func(l *loop) { l.suspected(id) })
 	}
 }
 
@@ -134,7 +112,7 @@ func (d *detector) run(ctx context.Context) {
 				w.Restart(now)
 			}
 			if w.Look(now) {
-				d.n.postUrgent(func(l *loop) { l.suspect(protocol.ID(id)) })
+				d.n.postUrgent(func(l *loop) { l.suspected(protocol.ID(id)) })
 			}
 			if !w.Suspects() {
 				wait = min(wait, w.End()-now)

@@ -1,13 +1,16 @@
 package node_test
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/poundlock/poundlock/internal/proctest"
@@ -216,5 +219,32 @@ func TestSilentMember(t *testing.T) {
 			}
 		}
 		return suspected[2] && !suspected[1]
+	})
+}
+
+// A member without leases does not wait, as it closes, for one that does not answer its hello: it owes that nothing.
+func TestCloseWhileGreeting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var network memory
+		deaf, err := network.Listen("s1")
+		must(t, err)
+		defer deaf.Close()
+		go func() {
+			for conn, err := deaf.Accept(); err == nil; conn, err = deaf.Accept() {
+				go io.Copy(io.Discard, conn)
+			}
+		}()
+		l, err := network.Listen("s2")
+		must(t, err)
+		n := start(t, node.Config{
+			ID: 1, Hosts: mutexes(observers(&notes{})), Peers: []node.Peer{{Name: "s1", Addr: "s1"}, {Name: "s2", Addr: "s2"}},
+			Listener: l, Boot: virtual(), Dial: func(ctx context.Context, p node.Peer) (net.Conn, error) { return network.Dial(ctx, p.Addr) },
+		})
+		time.Sleep(time.Second)
+		began := time.Now()
+		must(t, n.Close())
+		if took := time.Since(began); took > 100*time.Millisecond {
+			t.Errorf("closed after %v", took)
+		}
 	})
 }

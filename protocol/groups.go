@@ -29,9 +29,8 @@ const (
 // KeptTokens is how many fencing tokens, one after the other, the holder of a group marked with Keep has.
 const KeptTokens = 1e6
 
-// Groups is a set of groups of which a user wants any one: their names, each once, in
-// order, with commas between them. Equal sets are equal strings. The empty set is the
-// request of plain mutual exclusion.
+// Groups are those of which a user wants any one: their names, each once, in order of preference, with commas between them.
+// An algorithm may know no preference, and take any. No groups are the request of plain mutual exclusion.
 type Groups string
 
 const between = ","
@@ -57,19 +56,30 @@ func (g Group) Below() Group {
 	return Group(strings.TrimLeft(string(g), Alone))
 }
 
-// Wanted is the effect that tells a user who shares or keeps, or is about to, that somebody waits who does not share with it.
+// Lowers reports whether a user who wants one of the set may get a group with another one below it.
+func (s Groups) Lowers() bool {
+	for g := range s.All() {
+		if g.Below() != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// Wanted is the effect that tells a user who shares or keeps, or is about to, that somebody waits who does not share with it:
+// where Info.Tells.
 const Wanted Do = 20
 
 // Wanted tells the user that somebody waits who does not share with it. It may come before Crit, and more than once.
 func (o *Out[M]) Wanted() { o.effect(Wanted) }
 
-// ErrGroups is wrapped by errors that say that a text is no set of groups.
+// ErrGroups is wrapped by errors that say that a text is no list of groups.
 var ErrGroups = errors.New("bad groups")
 
-// ParseGroups returns the set that a text names, in any order.
+// ParseGroups returns the groups that a text names. Of a name that comes again the first place counts.
 func ParseGroups(text string) (Groups, error) {
-	list := strings.Split(text, between)
-	for _, name := range list {
+	var list []string
+	for name := range strings.SplitSeq(text, between) {
 		bare, keeps := strings.CutPrefix(name, Keep)
 		if !keeps {
 			bare = strings.TrimPrefix(name, Alone)
@@ -77,9 +87,11 @@ func ParseGroups(text string) (Groups, error) {
 		if bare == "" || strings.HasPrefix(bare, Alone) || strings.ContainsFunc(bare, unprintable) {
 			return "", fmt.Errorf("%w %q: want names of letters, digits or signs with commas between them, such as a,b; %s before an exclusive one", ErrGroups, text, Alone)
 		}
+		if !slices.Contains(list, name) {
+			list = append(list, name)
+		}
 	}
-	slices.Sort(list)
-	return Groups(strings.Join(slices.Compact(list), between)), nil
+	return Groups(strings.Join(list, between)), nil
 }
 
 // Share says whether users of a run want groups, where they may choose: see Info.Shares.
@@ -112,7 +124,7 @@ func (g Group) Keeps() bool { return strings.HasPrefix(string(g), Keep) }
 // Shares reports whether a holder of g may be inside together with one of h.
 func (g Group) Shares(h Group) bool { return g == h && !g.Exclusive() }
 
-// Has reports whether g is one of the set.
+// Has reports whether g is one of them.
 func (s Groups) Has(g Group) bool {
 	if len(s) == len(g) {
 		for i := range len(g) { // names are short
@@ -130,7 +142,7 @@ func (s Groups) Has(g Group) bool {
 	return false
 }
 
-// All yields the groups of the set, in order; of the empty set the empty group.
+// All yields the groups, in order; where there are none the empty group.
 func (s Groups) All() iter.Seq[Group] {
 	return func(yield func(Group) bool) {
 		for rest, more := string(s), true; more; {

@@ -123,6 +123,7 @@ type Info struct {
 	Source   string // authors, title, venue, year
 	Family   Family
 	Users    Users
+	Among    bool     // where there are clients: its members send messages to each other, too
 	Largest  int      // how many members it is for, at most; 0: any number
 	Cancels  bool     // accepts Cancel
 	Drains   bool     // its members accept Drain
@@ -139,6 +140,7 @@ type Info struct {
 	Grouped   bool // its users want Groups, and those of one group are inside together
 	// Shares: its users may want Groups; those that do not are alone. Grouped is set for a run in which some do.
 	Shares  bool
+	Tells   bool // its users hear Wanted: whoever is inside with one of them may let others of their group in, until it does
 	Several bool // a user may want more than one group at a time
 	// Early: a try may have a head start, which is in its Arg: see WithHeadStart.
 	Early     bool
@@ -166,4 +168,12 @@ type Message struct {
 	// From says who sends it where there are clients, who may be strangers: a
 	// network driver refuses it from others. Anybody: no check.
 	From Sender
+}
+
+// Form is the name of the algorithm with that of its variant, such as ra2/recovery.
+func (i Info) Form() string {
+	if i.Variant == "" {
+		return i.Name
+	}
+	return i.Name + "/" + i.Variant
 }

@@ -16,7 +16,7 @@ type Model[M any] struct {
 	Idempotent func(m M) bool
 	// Stale says that a message on its way can do nothing any more: whenever it
 	// arrives from now on, its receiver stays as it is and sends at most what is stale
-	// too. from and to are the processes at its ends, nil where absent. The checker
+	// too. That holds for later lives of both as well: a message stays stale. from and to are the processes at its ends, nil where absent. The checker
 	// forgets stale messages at once and, in return, lets an idempotent one stay until
 	// it is stale.
 	Stale func(from, to Process[M], ch Channel, m M) bool

@@ -25,7 +25,9 @@ type Option struct {
 	// Values are the names of its values, from 0 on, by which people choose one; nil: they
 	// have none.
 	Values []string
-	Doc    string // with the unit
+	// Local is why only the default runs on a network, "": any value does.
+	Local string
+	Doc   string // with the unit
 }
 
 // Text is a value of the option for people.

@@ -144,6 +144,7 @@ type Effect[M any] struct {
 type Out[M any] struct {
 	Effects []Effect[M]
 	words   []uint64
+	block   int // the size of the last one that words are of
 }
 
 // Reset forgets the effects. Messages already sent stay valid.
@@ -197,11 +198,12 @@ func (o *Out[M]) effect(do Do) *Effect[M] {
 
 // Words returns a zeroed vector of n words for a message. It is carved from a
 // block that is never reused, so that many vectors cost one allocation and each
-// is frozen once its message is sent.
+// is frozen once its message is sent. Blocks grow, for a process may keep an Out of its own.
 func (o *Out[M]) Words(n int) []uint64 {
-	const block = 4096
+	const least, most = 16, 4096
 	if len(o.words) < n {
-		o.words = make([]uint64, max(n, block))
+		o.block = min(max(2*o.block, least), most)
+		o.words = make([]uint64, max(n, o.block))
 	}
 	w := o.words[:n:n]
 	o.words = o.words[n:]

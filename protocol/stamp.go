@@ -26,6 +26,9 @@ func (s Stamp) Before(o Stamp) bool {
 	return s.Time < o.Time || s.Time == o.Time && s.ID < o.ID
 }
 
+// Number is the stamp as one number, in the same order, among n processes.
+func (s Stamp) Number(n int) uint64 { return s.Time*uint64(n) + uint64(s.ID) }
+
 // String is the stamp in texts for people: see Algorithm.Text.
 func (s Stamp) String() string { return fmt.Sprintf("#%d(%d)", s.ID, s.Time) }
 

@@ -20,6 +20,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/poundlock/poundlock/internal/door"
+	"github.com/poundlock/poundlock/internal/listen"
+	"github.com/poundlock/poundlock/internal/prom"
 	"github.com/poundlock/poundlock/transport"
 )
 
@@ -32,14 +34,15 @@ const (
 	adminClose    = 2 * time.Second
 )
 
-// AdminConfig describes the admin port of a server. Listen and Quorum are required.
+// AdminConfig describes the admin port of a server, or of a peer. Listen and Quorum are required.
 type AdminConfig struct {
+	Peer        string // the name of a process that is no server
 	Listen      string // HOST:PORT or unix:/path
 	TLS         *tls.Config
 	ClientCerts bool // TLS asks for them: required off loopback
 	Insecure    bool // allow to listen off loopback without them
 
-	// Quorum says whether a quorum of servers can be reached: nil, or what stands in
+	// Quorum says whether a quorum of servers, or enough peers, can be reached: nil, or what stands in
 	// the way. It does not wait.
 	Quorum     func() error
 	Collectors []prometheus.Collector // more metrics
@@ -49,17 +52,17 @@ type AdminConfig struct {
 // ErrAdminInsecure says that an admin port would be open to everybody.
 var ErrAdminInsecure = errors.New("an admin port off loopback without client certificates lets anybody profile the server")
 
-// An Admin answers HTTP requests about one server: /metrics for Prometheus,
+// An Admin answers HTTP requests about one server, or peer: /metrics for Prometheus,
 // /healthz, and /debug/pprof/.
 type Admin struct {
 	config   AdminConfig
-	server   *Server
+	server   *Server // nil: a peer
 	listener net.Listener
 	http     *http.Server
 	profiles chan struct{}
 }
 
-// NewAdmin checks the configuration and listens. Run must follow.
+// NewAdmin checks the configuration and listens. Run must follow. s is nil for a peer.
 func NewAdmin(s *Server, c AdminConfig) (*Admin, error) {
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	if c.Quorum == nil {
@@ -72,12 +75,12 @@ func NewAdmin(s *Server, c AdminConfig) (*Admin, error) {
 	if tcp, err := net.ResolveTCPAddr("tcp", c.Listen); err == nil && !tcp.IP.IsLoopback() && !trusted {
 		return nil, fmt.Errorf("server: admin address %q: %w", c.Listen, ErrAdminInsecure)
 	}
-	l, err := listen(c.Listen, nil, true)
+	l, err := listen.At(c.Listen, nil, true)
 	if err != nil {
 		return nil, fmt.Errorf("server: admin: %w", err)
 	}
 	names, local := door.Names(l, c.Listen, c.TLS != nil)
-	l = secure(door.Listener{Listener: l}, c.TLS)
+	l = listen.Secure(door.Listener{Listener: l}, c.TLS)
 	a := &Admin{config: c, server: s, listener: l, profiles: make(chan struct{}, maxScrapes)}
 	handler := a.handler()
 	if local {
@@ -119,7 +122,10 @@ func (a *Admin) Run(ctx context.Context) error {
 
 func (a *Admin) handler() http.Handler {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(Metrics(a.server.metrics), collectors.NewGoCollector(), collectors.NewBuildInfoCollector(),
+	if a.server != nil {
+		registry.MustRegister(prom.Metrics(a.server.metrics))
+	}
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewBuildInfoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	registry.MustRegister(a.config.Collectors...)
 	scrape := promhttp.HandlerFor(registry, promhttp.HandlerOpts{
@@ -132,15 +138,23 @@ func (a *Admin) handler() http.Handler {
 	mux.Handle("GET /metrics", within(adminAnswer, scrape))
 	mux.Handle("GET /healthz", within(adminAnswer, http.HandlerFunc(a.health)))
 	mux.Handle("GET /debug/pprof/", a.profile(http.DefaultServeMux.ServeHTTP)) // net/http/pprof is there
-	mux.Handle("GET /", door.About(fmt.Sprintf(about, a.server.config.Name)))
+	mux.Handle("GET /", door.About(fmt.Sprintf(about, a.name())))
 	return mux
 }
 
+// name is what it is about.
+func (a *Admin) name() string {
+	if a.server == nil {
+		return fmt.Sprintf("peer %q", a.config.Peer)
+	}
+	return fmt.Sprintf("server %q", a.server.config.Name)
+}
+
 // about is what GET / answers.
-const about = `This is the admin port of server %q of the distributed lock service Poundlock.
+const about = `This is the admin port of %s of the distributed lock service Poundlock.
 
 /metrics         for Prometheus
-/healthz         200 while a quorum of servers can be reached and this one
+/healthz         200 while a quorum can be reached and this process
                  does not drain
 /debug/pprof/    profiles of this process
 
@@ -197,9 +211,12 @@ type Health struct {
 }
 
 func (a *Admin) health(w http.ResponseWriter, _ *http.Request) {
-	h := Health{Server: a.server.config.Name, Quorum: true}
-	if n := a.server.running(); n != nil {
-		h.Serving, h.Draining = a.server.accepts.Load(), n.Draining()
+	h := Health{Server: a.config.Peer, Serving: true, Quorum: true}
+	if a.server != nil {
+		h.Server, h.Serving = a.server.config.Name, false
+		if n := a.server.running(); n != nil {
+			h.Serving, h.Draining = a.server.accepts.Load(), n.Draining()
+		}
 	}
 	status := http.StatusOK
 	if h.Draining { // an API beside it takes no lock any more

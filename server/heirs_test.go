@@ -17,6 +17,7 @@ import (
 
 	"github.com/poundlock/poundlock/internal/lane"
 	"github.com/poundlock/poundlock/internal/private"
+	"github.com/poundlock/poundlock/internal/prom"
 	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/transport"
 )
@@ -79,7 +80,7 @@ func (d *dynasty) displaced(t *testing.T, i int) *os.File {
 func serving(t *testing.T, s *Server) float64 {
 	t.Helper()
 	r := prometheus.NewRegistry()
-	r.MustRegister(Metrics(s.metrics))
+	r.MustRegister(prom.Metrics(s.metrics))
 	all, err := r.Gather()
 	if err != nil {
 		t.Fatal(err)

@@ -1,91 +1,14 @@
 package server
 
 import (
-	"slices"
 	"strconv"
 
-	"github.com/prometheus/client_golang/prometheus"
-
-	"github.com/poundlock/poundlock/internal/histogram"
+	"github.com/poundlock/poundlock/internal/prom"
 	"github.com/poundlock/poundlock/node"
 )
 
-// Durations is what was measured, such as in poundlock.Stats, where it is called
-// Histogram and described.
-type Durations struct {
-	Count  uint64
-	Sum    float64
-	Counts []uint64
-}
-
-// Metrics are a prometheus.Collector: what the function tells of at each scrape. Labels are bounded: names of servers,
-// kinds of locks and messages, causes and event loops. Never names of locks or ids of clients.
-type Metrics func(Sink)
-
-// Describe implements prometheus.Collector: each metric describes itself.
-func (Metrics) Describe(chan<- *prometheus.Desc) {}
-
-// Collect implements prometheus.Collector.
-func (m Metrics) Collect(out chan<- prometheus.Metric) { m(out) }
-
-// A Sink takes metrics: their names after "poundlock_" and what they are, and then names of labels, each with its
-// value.
-type Sink chan<- prometheus.Metric
-
-// Gauge takes a value of now.
-func (o Sink) Gauge(name, help string, v float64, labels ...string) {
-	o.put(prometheus.GaugeValue, name, help, v, labels)
-}
-
-// Truth takes whether something is so: 1 or 0.
-func (o Sink) Truth(name, help string, so bool, labels ...string) {
-	v := 0.0
-	if so {
-		v = 1
-	}
-	o.Gauge(name, help, v, labels...)
-}
-
-// Counter takes a number that only grows.
-func (o Sink) Counter(name, help string, v uint64, labels ...string) {
-	o.put(prometheus.CounterValue, name, help, float64(v), labels)
-}
-
-// Histogram takes what was measured.
-func (o Sink) Histogram(name, help string, d Durations, labels ...string) {
-	buckets := make(map[float64]uint64, histogram.Buckets)
-	sum := uint64(0)
-	for i := range histogram.Buckets {
-		if d.Counts != nil {
-			sum += d.Counts[i]
-		}
-		buckets[histogram.Bound(i).Seconds()] = sum
-	}
-	desc, values := describe(name, help, labels)
-	o <- prometheus.MustNewConstHistogram(desc, d.Count, d.Sum, buckets, values...)
-}
-
-// Traffic takes what went out and what came in.
-func (o Sink) Traffic(name, help string, sent, received uint64, labels ...string) {
-	o.Counter(name, help, sent, append(labels, "direction", "sent")...)
-	o.Counter(name, help, received, append(labels, "direction", "received")...)
-}
-
-func (o Sink) put(kind prometheus.ValueType, name, help string, v float64, labels []string) {
-	desc, values := describe(name, help, labels)
-	o <- prometheus.MustNewConstMetric(desc, kind, v, values...)
-}
-
-func describe(name, help string, labels []string) (desc *prometheus.Desc, values []string) {
-	var names []string
-	for l := range slices.Chunk(labels, 2) {
-		names, values = append(names, l[0]), append(values, l[1])
-	}
-	return prometheus.NewDesc("poundlock_"+name, help, names, nil), values
-}
-
 // metrics are those of a server.
-func (s *Server) metrics(o Sink) {
+func (s *Server) metrics(o prom.Sink) {
 	o.Gauge("server_info", "Which server of the slot table this is.", 1, "server", s.config.Name)
 	o.Truth("clock_synchronized", "1 while the kernel knows its clock to be synchronised.", checkClock() == nil)
 	if a := s.config.Audit; a != nil {
@@ -101,10 +24,10 @@ func (s *Server) metrics(o Sink) {
 	_, off, steps := n.Clock()
 	o.Gauge("clock_step_seconds", "By how much the wall clock was set since this server started, in all: 0 again when it was set back.", off.Seconds())
 	o.Counter("clock_steps_total", "How often the wall clock was set since this server started.", steps)
-	o.node(n.Stats())
+	nodeMetrics(o, n.Stats())
 }
 
-func (o Sink) node(s node.Stats) {
+func nodeMetrics(o prom.Sink, s node.Stats) {
 	o.Gauge("locks", "Locks that are not idle at this server.", float64(s.Instances))
 	o.Gauge("lock_clients", "Pairs of a client and a lock that it holds or wants, or has just left: --max-waiters bounds them.", float64(s.Pairs))
 	o.Gauge("waiters", "Requests that wait in the queues of all locks of this server.", float64(s.Waiting))
@@ -112,7 +35,7 @@ func (o Sink) node(s node.Stats) {
 	o.Counter("supports_given_total", "Supports given to a request, those that were passed on among them.", s.SupportsGiven)
 	o.Counter("supports_ended_total", "Supports that ended, those that were passed on among them.", s.SupportsEnded)
 	o.Counter("supports_passed_total", "Supports that went from one client to the next, or to several that share, in one step: hand-overs.", s.SupportsPassed)
-	o.Histogram("support_duration_seconds", "How long the supports lasted that have ended.", Durations(s.SupportsHeld))
+	o.Histogram("support_duration_seconds", "How long the supports lasted that have ended.", s.SupportsHeld)
 	for _, m := range s.Messages {
 		o.Traffic("messages_total", "Messages of locks.", m.Sent, m.Received, "lock_kind", m.Kind.String(), "message", m.Name)
 	}

@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/poundlock/poundlock/internal/proctest"
 	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/server"
@@ -35,13 +33,6 @@ func TestPublicTypes(t *testing.T) {
 		if a.Outcome != server.Unknown || a.Err != "" {
 			t.Errorf("server %d knows a request that there is not: %+v", i, a)
 		}
-	}
-	r := prometheus.NewRegistry()
-	r.MustRegister(server.Metrics(func(o server.Sink) {
-		o.Histogram("seconds", "A test.", server.Durations{Count: 1, Sum: 2}, "server", "s1")
-	}))
-	if all, err := r.Gather(); err != nil || len(all) != 1 {
-		t.Errorf("%d metrics, %v", len(all), err)
 	}
 }
 

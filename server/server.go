@@ -8,17 +8,21 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/poundlock/poundlock/internal/listen"
+	"github.com/poundlock/poundlock/internal/members"
 	"github.com/poundlock/poundlock/internal/slots"
 	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/protocol"
-	"github.com/poundlock/poundlock/transport"
 )
+
+// ErrInsecure says that a server would listen off loopback without TLS, where
+// anybody could take and release locks.
+var ErrInsecure = listen.ErrInsecure
 
 // Config describes a server. Name and Servers are required.
 type Config struct {
@@ -126,8 +130,8 @@ func New(c Config) (*Server, error) {
 		return nil, fmt.Errorf("server: %w", err)
 	}
 	c.Servers = table
-	if !slices.ContainsFunc(table, func(p node.Peer) bool { return p.Name == c.Name }) {
-		return nil, fmt.Errorf("server: name %q is not in the list of servers (%s)", c.Name, names(table))
+	if _, err := members.Find(table, c.Name); err != nil {
+		return nil, fmt.Errorf("server: %w", err)
 	}
 	if err := checkClock(); err != nil {
 		if c.RequireClockSync {
@@ -139,19 +143,13 @@ func New(c Config) (*Server, error) {
 	s := &Server{config: c, shards: slots.Split(table), listener: c.Listener}
 	s.serving, s.moved = make(chan struct{}), make(chan error, 1)
 	s.shard = s.place(table)
-	own := slices.IndexFunc(s.shard.Servers, func(p node.Peer) bool { return p.Name == c.Name })
-	s.id = protocol.ID(own)
-	if s.config.Listen == "" {
-		s.config.Listen = s.shard.Servers[own].Addr
-	}
+	s.id, _ = members.Find(s.shard.Servers, c.Name)
+	s.config.Listen = cmp.Or(s.config.Listen, s.shard.Servers[s.id].Addr)
 	if s.listener != nil {
-		s.listener = secure(s.listener, c.TLS)
+		s.listener = listen.Secure(s.listener, c.TLS)
 		return s, nil
 	}
-	if err := transport.CheckListen(s.config.Listen); err != nil {
-		return nil, fmt.Errorf("server: %w", err)
-	}
-	if _, err := mayListen(s.config.Listen, c.TLS, c.Insecure); err != nil {
+	if _, err := listen.Allowed(s.config.Listen, c.TLS, c.Insecure); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
 	if c.Handover == "" && c.SitOut == 0 {
@@ -171,7 +169,7 @@ func (s *Server) listen() (net.Listener, error) {
 	if s.listener != nil && s.listener.Addr().Network() == "tcp" {
 		addr = s.listener.Addr().String()
 	}
-	l, err := listen(addr, s.config.TLS, s.config.Insecure)
+	l, err := listen.At(addr, s.config.TLS, s.config.Insecure)
 	if err == nil {
 		s.listener = l
 	}

@@ -50,7 +50,7 @@ func TestRefusals(t *testing.T) {
 	}{
 		{Config{Name: "s1"}, "empty", nil},
 		{Config{Name: "s1", Servers: good[:3]}, "use 4, 7 or 10", slots.ErrTooFew},
-		{Config{Name: "s9", Servers: good}, `"s9" is not in the list of servers (s1, s2, s3, s4)`, nil},
+		{Config{Name: "s9", Servers: good}, `"s9" is not among the members: s1, s2, s3, s4`, nil},
 		{Config{Name: "s1", Servers: good, Lease: -1}, "lease -1ns: want 20ms to 10m0s", nil},
 		{Config{Name: "s1", Servers: good, ClockBound: 2 * time.Second}, "clock bound 2s: want more than 0 and at most 1s", nil},
 		{Config{Name: "s1", Servers: off}, `"0.0.0.0:0"`, ErrInsecure},
@@ -119,7 +119,7 @@ func TestSocketOfTheLiving(t *testing.T) {
 	if s, err := New(c); err == nil {
 		s.Close()
 		t.Error("two servers listen at one socket")
-	} else if !strings.Contains(err.Error(), "another server listens there") {
+	} else if !strings.Contains(err.Error(), "another process listens there") {
 		t.Error(err)
 	}
 	if err := first.Close(); err != nil {

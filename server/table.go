@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/poundlock/poundlock/internal/members"
 	"github.com/poundlock/poundlock/internal/slots"
 	"github.com/poundlock/poundlock/node"
 )
@@ -62,7 +63,8 @@ func (s *Server) Epoch() uint64 {
 func (s *Server) place(table []node.Peer) slots.Shard {
 	all := slots.Split(table)
 	return all[slices.IndexFunc(all, func(g slots.Shard) bool {
-		return slices.ContainsFunc(g.Servers, func(p node.Peer) bool { return p.Name == s.config.Name })
+		_, err := members.Find(g.Servers, s.config.Name)
+		return err == nil
 	})]
 }
 

@@ -31,6 +31,9 @@ const (
 	// LabelledItem is a message of a lock whose user has a label: Body begins with the
 	// length of the label, a varint, and the label.
 	LabelledItem
+	// WakeItem says that the user of the lock Name, of kind Kind, waits at the other end, whose process may have to hear of the one
+	// here. It is numbered like a message, and Body is empty.
+	WakeItem
 )
 
 // An Item is one part of a frame. Its slices point into the frame.
@@ -48,7 +51,7 @@ func (i Item) Append(b []byte) []byte {
 	switch i.Type {
 	case HelloItem, WelcomeItem, RefuseItem:
 		return protocol.AppendText(b, i.Body)
-	case MessageItem, RefuseNameItem, PartItem, LabelledItem:
+	case MessageItem, RefuseNameItem, PartItem, LabelledItem, WakeItem:
 		return appendNamed(b, i.Seq, i.Kind, i.Name, i.Body)
 	case AckItem, PingItem, PongItem:
 		return binary.AppendUvarint(b, i.Seq)
@@ -78,7 +81,7 @@ func SplitLabelled(body []byte) (label, msg []byte, err error) {
 	return label, r.Rest, nil
 }
 
-// AppendNamed appends a MessageItem, RefuseNameItem, PartItem or LabelledItem whose name is a string.
+// AppendNamed appends a MessageItem, RefuseNameItem, PartItem, LabelledItem or WakeItem whose name is a string.
 func AppendNamed(b []byte, t Type, seq uint64, kind uint8, name string, body []byte) []byte {
 	return appendNamed(append(b, byte(t)), seq, kind, name, body)
 }
@@ -98,7 +101,7 @@ func ReadItem(items []byte) (i Item, rest []byte, err error) {
 	switch i.Type {
 	case HelloItem, WelcomeItem, RefuseItem:
 		i.Body = r.Bytes(MaxHandshake)
-	case MessageItem, RefuseNameItem, PartItem, LabelledItem:
+	case MessageItem, RefuseNameItem, PartItem, LabelledItem, WakeItem:
 		i.Seq, i.Kind = r.Uint(), r.Byte()
 		i.Name, i.Body = r.Bytes(wireName), r.Bytes(MaxMessage)
 	case AckItem, PingItem, PongItem:

@@ -31,18 +31,18 @@ func (t Table) Check() error {
 		other, twice := addrs[s.Addr]
 		switch {
 		case s.Name == "" || len(s.Name) > 255:
-			return fmt.Errorf("server name %.20q: want 1 to 255 bytes", s.Name)
+			return fmt.Errorf("name %.20q: want 1 to 255 bytes", s.Name)
 		case names[s.Name]:
-			return fmt.Errorf("server name %q appears twice", s.Name)
+			return fmt.Errorf("name %q appears twice", s.Name)
 		case twice && s.Addr != "":
-			return fmt.Errorf("servers %s and %s have the same address %s: one host that fails would count twice", other, s.Name, s.Addr)
+			return fmt.Errorf("%s and %s have the same address %s: one host that fails would count twice", other, s.Name, s.Addr)
 		}
 		names[s.Name], addrs[s.Addr] = true, s.Name
 	}
 	var c protocol.Codec
 	t.fields(c.Appending(nil))
 	if size := len(c.Bytes()); size > MaxTable || len(t.Slots) > maxSlots {
-		return fmt.Errorf("a slot table of %d servers in %d bytes: want at most %d in %d",
+		return fmt.Errorf("a table of %d members in %d bytes: want at most %d in %d",
 			len(t.Slots), size, maxSlots, MaxTable)
 	}
 	return nil

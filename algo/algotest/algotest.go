@@ -80,6 +80,7 @@ func parts() []part {
 		{"Exhaustive", (*suite).exhaustive},
 		{"Lacking", (*suite).lacking},
 		{"Order", (*suite).order},
+		{"Fencing", (*suite).fencing},
 	}
 }
 

@@ -43,6 +43,7 @@ func TestDefects(t *testing.T) {
 		{noExclusion, "Claims", "exclusion"},
 		{noExclusion, "Exhaustive", "exclusion is violated"},
 		{noExclusion, "Order", "order is violated"},
+		{ownTokens, "Fencing", "fencing is violated"},
 		{noTitle, "Info", "lacks Title"},
 		{halfAClaim, "Info", "both or neither"},
 		{anyOrder, "Exhaustive", "is not confluent"},
@@ -64,7 +65,7 @@ func TestDefects(t *testing.T) {
 
 // Every part is shown to find something.
 func TestEveryPartHasADefect(t *testing.T) {
-	covered := "Info Codec State Shift Determinism Allocations Events Claims Exhaustive Lacking Order"
+	covered := "Info Codec State Shift Determinism Allocations Events Claims Exhaustive Lacking Order Fencing"
 	var names []string
 	for _, p := range parts() {
 		names = append(names, p.name)

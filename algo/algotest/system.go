@@ -18,6 +18,7 @@ type System[M any] struct {
 	Users   history.Users         // by id
 	Sent    int                   // messages so far, also to who has crashed
 	Kinds   []int                 // these by kind
+	Wanted  []protocol.ID         // who was told that somebody waits, in this order
 	Leaders []protocol.Act        // by id: the last effect Leader; in this life
 	Object  *history.Weak         // the copies of the object; nil: there is none
 	Copies  [][]string            // by id: what each copy has executed
@@ -221,7 +222,9 @@ func (s *System[M]) step(id protocol.ID, ev protocol.Event[M]) {
 			}
 		case protocol.SetTimer, protocol.StopTimer: // the story fires timers, by Step
 		case protocol.Read, protocol.Write, protocol.Await: // the story ends accesses, by Step
-		case protocol.Owner, protocol.Joined, protocol.Parted, protocol.Wanted:
+		case protocol.Owner, protocol.Joined, protocol.Parted:
+		case protocol.Wanted:
+			s.Wanted = append(s.Wanted, id)
 		case protocol.Leader:
 			s.Leaders[id] = e.Act
 		case protocol.Invoke:

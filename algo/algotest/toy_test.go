@@ -37,6 +37,7 @@ const (
 	manyLines        defect = "a state is shown on two lines"
 	halfAClaim       defect = "MapState without MapMsg"
 	anyOrder         defect = "every message is said to be confluent"
+	ownTokens        defect = "fencing tokens are the ids of processes"
 	equalIDs         defect = "members are said to be interchangeable"
 )
 
@@ -161,7 +162,7 @@ func (p *process) Step(ev protocol.Event[message], out *protocol.Out[message]) {
 	case protocol.Receive:
 		p.clock = max(p.clock, ev.Msg.Time)
 		if ev.Msg.Kind == grant {
-			out.Crit(0)
+			out.Crit(p.token())
 		} else {
 			p.serve(ev.From, ev.Msg, out)
 		}
@@ -170,6 +171,13 @@ func (p *process) Step(ev protocol.Event[message], out *protocol.Out[message]) {
 			panic("toy: unexpected event")
 		}
 	}
+}
+
+func (p *process) token() uint64 {
+	if p.defect == ownTokens {
+		return 1 + uint64(p.id)
+	}
+	return 0
 }
 
 func (p *process) toServer(m message, out *protocol.Out[message]) {
@@ -201,7 +209,7 @@ func (p *process) serve(from protocol.ID, m message, out *protocol.Out[message])
 		p.queue = append(p.queue[:0], p.queue[1:]...)
 		p.busy = true
 		if next.id == uint64(p.id) {
-			out.Crit(0)
+			out.Crit(p.token())
 			continue
 		}
 		p.ids = p.ids[:0]

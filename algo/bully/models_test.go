@@ -79,6 +79,7 @@ func TestMutants(t *testing.T) {
 		}
 	}
 	mutant.Test(t, mutant.Config{
+		Share: 3,
 		Checks: []mutant.Check{
 			all(model(3, 1, 0, 0)),
 			all(model(2, 1, 1, 0)),

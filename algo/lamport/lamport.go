@@ -25,13 +25,13 @@ type Message struct {
 }
 
 // Algorithm is the algorithm as published, whose channels are FIFO.
-var Algorithm = algorithm("", "a queue of requests at everybody, in the order of logical clocks", true)
+var Algorithm = algorithm("", "a queue of requests at everybody, in the order of logical clocks", true, 1)
 
 // Unordered is the same on channels that are not FIFO, to show what they are for.
-var Unordered = algorithm("unordered", "the same on channels that are not FIFO: two inside", false,
+var Unordered = algorithm("unordered", "the same on channels that are not FIFO: two inside", false, 0,
 	"exclusion", "deadlock", "progress", "starvation", "order")
 
-func algorithm(variant, title string, fifo bool, refuted ...string) protocol.Algorithm[Message] {
+func algorithm(variant, title string, fifo bool, tokens uint64, refuted ...string) protocol.Algorithm[Message] {
 	return protocol.Algorithm[Message]{
 		Info: protocol.Info{
 			Name:     "lamport",
@@ -53,7 +53,7 @@ func algorithm(variant, title string, fifo bool, refuted ...string) protocol.Alg
 			},
 		},
 		New: func(id protocol.ID, c protocol.Config) protocol.Process[Message] {
-			return &Process{id: id, n: c.N, silent: protocol.NewSet(c.N)}
+			return &Process{id: id, n: c.N, tokens: tokens, silent: protocol.NewSet(c.N)}
 		},
 		Fields: Message.fields,
 		KindOf: func(m Message) int { return int(m.Kind) },
@@ -65,8 +65,9 @@ func algorithm(variant, title string, fifo bool, refuted ...string) protocol.Alg
 
 // Process is one participant.
 type Process struct {
-	id protocol.ID
-	n  int
+	id     protocol.ID
+	n      int
+	tokens uint64 // 0: entries are in no order, and have none
 
 	clock   uint64           // later than, or equal to, all that this process sent and received
 	section protocol.Section // InRem, InTry or InCrit
@@ -135,7 +136,7 @@ func (p *Process) exit(out *protocol.Out[Message]) {
 func (p *Process) enterIfFirst(out *protocol.Out[Message]) {
 	if p.section == protocol.InTry && p.queue[0] == p.own && p.silent.Len() == 0 {
 		p.section = protocol.InCrit
-		out.Crit(0)
+		out.Crit(p.tokens * p.own.Number(p.n))
 	}
 }
 

@@ -11,7 +11,8 @@
 //
 // Group mutual exclusion; no deadlock; starvation freedom; concurrent entry: where only one
 // group is wanted, nobody waits for anybody to leave. The holder of an exclusive group is
-// inside alone.
+// inside alone. The fencing token of an entry is its (timestamp, id) as one number: entries that do not share
+// follow it.
 //
 // # Complexity
 //

@@ -19,6 +19,8 @@ func (m Message) fields(c *protocol.Codec) Message {
 	number(c, c.To, &m.Number)
 	if m.Kind == Reply {
 		number(c, c.From, &m.Done)
+	} else {
+		c.Clock(&m.Time)
 	}
 	list := m.Grants.List()
 	for k := range protocol.List(c, &list) {
@@ -40,7 +42,7 @@ func number(c *protocol.Codec, of protocol.ID, v *uint32) {
 	*v = uint32(wide)
 }
 
-// ints: a group counts one.
+// ints: a group counts one, and what is there for fencing tokens nothing.
 func ints(m Message) int {
 	switch m.Kind {
 	case Request:
@@ -56,7 +58,7 @@ func text(m Message) string {
 	case Request:
 		return fmt.Sprintf("REQUEST(%d,%s)", m.Time, m.Group)
 	case Start:
-		return fmt.Sprintf("START(%d,%s)", m.Number, m.Grants)
+		return fmt.Sprintf("START(%d,%d,%s)", m.Number, m.Time, m.Grants)
 	}
 	return fmt.Sprintf("REPLY(%d,%d,%s)", m.Number, m.Done, m.Grants)
 }

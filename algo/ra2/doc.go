@@ -19,6 +19,12 @@
 // inside; concurrent entry: where only one group is wanted, nobody waits for anybody to
 // leave. The holder of an exclusive group is inside alone, and invites nobody.
 //
+// The fencing token of an entry is the (timestamp, id) of its leader's request, as one number.
+// Leaders of different groups are inside in the order of these: the one that is inside later has replied to the
+// other one before, when its own request was the later one, or before it made that, which then has a
+// later timestamp because its process knew the other one. No leader of another group is inside between a leader
+// and the last of its followers. So the tokens of those that do not share are in order.
+//
 // FIFO channels are needed for all of that: requests are numbered by counting them, and the
 // vector is told by its differences. TestChannels shows what is lost without them.
 //
@@ -30,7 +36,8 @@
 // synchronization delay one for a leader, two for a follower; concurrency n. A REQUEST has
 // two integers, a REPLY two and a START one, and both what changed of the vector since the
 // last message to the same process: up to n entries, of one or of two integers (option
-// entry). O(n) integers of state.
+// entry). O(n) integers of state. A START carries the timestamp of the leader, too, which is for
+// fencing tokens, and not counted.
 //
 // # Source
 //

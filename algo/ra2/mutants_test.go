@@ -34,10 +34,13 @@ func TestMutants(t *testing.T) {
 	told := func(story func() string) mutant.Check { return func() (string, error) { return story(), nil } }
 	entry := with("invite", InviteOnEntry)
 	mutant.Test(t, mutant.Config{
+		Share: 3,
 		Checks: []mutant.Check{
 			model(nil, [][]protocol.Groups{{"!w", "1", "2"}, {"!w", "1", "2"}}, 2),
 			model(nil, mixed, 1),
 			model(entry, mixed, 1),
+			mutant.Model(algotest.Fenced(Algorithm), small(nil, [][]protocol.Groups{{"1"}, {"1"}, {"2"}}, 2, 1, 1)),
+			mutant.Model(algotest.Fenced(Algorithm), small(nil, [][]protocol.Groups{{"!w", "1"}, {"!w", "1"}}, 2)),
 			mutant.Model(Algorithm, alike),
 			model(entry, [][]protocol.Groups{{"1"}, {"1"}, {"2"}}, 1, 2, 1),
 			model(nil, [][]protocol.Groups{{"1"}, {"1"}, {"2"}}, 2, 1, 1),
@@ -57,9 +60,12 @@ func TestMutants(t *testing.T) {
 			}),
 			told(synchronization), told(invitations), told(followers), told(spared), told(choices), told(tells), told(knows), told(parts),
 			model(nil, [][]protocol.Groups{{"1"}, {"1"}, {"1"}}, 1),
-			mutant.Reduced(Algorithm, check.Config{Config: protocol.Config{N: 2}, Wants: [][]protocol.Groups{{"1", "2"}, {"1"}}}, 77),
+			mutant.Reduced(Algorithm, check.Config{Config: protocol.Config{N: 2}, Wants: [][]protocol.Groups{{"!w"}, {"1"}}}, 27),
+			mutant.Reduced(Algorithm, small(entry, [][]protocol.Groups{{"1"}, {"1"}, {"2"}}, 1), 4874),
+			mutant.Reduced(Algorithm, check.Config{Config: protocol.Config{N: 2}, Wants: [][]protocol.Groups{{"1", "2"}, {"1"}}}, 78),
 		},
 		Survivors: map[string]string{
+			"Process.enter: !p.leads dropped":              "a follower does not look at the time of its request",
 			"listed: len(list) == 0 -> false":              "a shortcut: a part of nothing tells nothing",
 			"vector.forget: v.self != nobody -> true":      "a shortcut: it begins a page more often",
 			"vector.merge: made <= v.known[r.by] -> false": "a shortcut: to look at what is known changes nothing",
@@ -71,14 +77,17 @@ func TestMutants(t *testing.T) {
 		Replace: []mutant.Replacement{
 			mutant.Edit("a leader does not heed the vector", "p.missing == 0 && !p.obstructed()", "p.missing == 0"),
 			mutant.Edit("a follower does not reply a second time", "(follows || p.deferred.Has(j))", "(follows && false || p.deferred.Has(j))"),
-			mutant.Edit("any START is followed", "p.section == protocol.InTry && m.Number == p.number {\n\t\tp.enter(false", "p.section == protocol.InTry {\n\t\tp.enter(false"),
+			mutant.Edit("any START is followed", "p.section == protocol.InTry && m.Number == p.number {\n\t\tp.enter(leader", "p.section == protocol.InTry {\n\t\tp.enter(leader"),
 			mutant.Edit("any REPLY counts", "m.Number == p.number && !p.replied", "!p.replied"),
 			mutant.Edit("a newer request ends nothing", "number > heard || number == heard && p.excludes(protocol.ID(j))", "number > heard || p.excludes(protocol.ID(j))"),
 			mutant.Edit("a REPLY does not say that the sender is out", "p.open.Remove(j)", ""),
 			mutant.Edit("a REPLY does not tell the vector", "p.granted.merge(m.Grants)\n\tif p.section == protocol.InTry && m.Number == p.number && ", "if p.section == protocol.InTry && m.Number == p.number && "),
 			mutant.Edit("a START does not tell the vector", "p.granted.merge(m.Grants)\n\tif p.section == protocol.InTry && m.Number == p.number {", "if p.section == protocol.InTry && m.Number == p.number {"),
 			mutant.Edit("who invites does not record it", "p.granted.set(p.granted.write(Grant{uint32(j), number}))", ""),
-			mutant.Edit("followers invite, too", "if !leads {\n\t\treturn\n\t}", ""),
+			mutant.Edit("followers invite, too", "if p.leads {\n\t\tp.lead(out)\n\t}", "p.lead(out)"),
+			mutant.Edit("a follower has the token of its own request", "Stamp{Time: time, ID: leader}.Number", "Stamp{Time: p.request, ID: p.id}.Number"),
+			mutant.Edit("whoever comes while a leader is inside has the first token", "Time: p.request, Grants", "Grants"),
+			mutant.Edit("a leader has no token", "p.enter(p.id, p.request, out)", "p.enter(p.id, 0, out)"),
 			mutant.Edit("nobody is asked again after a REQUEST", "\tdefault:\n\t\tp.reply(j, out)\n\t}\n\tp.leadIfPermitted(out)", "\tdefault:\n\t\tp.reply(j, out)\n\t}"),
 			mutant.Edit("onRequest does not merge the clock", "p.clock = max(p.clock, time)", ""),
 			mutant.Edit("onRequest takes over any clock", "p.clock = max(p.clock, time)", "p.clock = time"),

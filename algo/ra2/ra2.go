@@ -17,14 +17,14 @@ const (
 var messages = []protocol.Message{Request: {Name: "REQUEST"}, Reply: {Name: "REPLY"}, Start: {Name: "START"}}
 
 // A Message is REQUEST(timestamp, group), REPLY(number, done, grants) or
-// START(number, grants). The requests of a process are numbered from 1; because channels
+// START(number, grants, timestamp). The requests of a process are numbered from 1; because channels
 // are FIFO, who receives them counts, and a REQUEST need not carry its number.
 type Message struct {
 	Kind   uint8
 	Each   uint8          // of a REPLY and a START: how many integers each of Grants counts
 	Number uint32         // of a REPLY and a START: the receiver's request that it is for
 	Done   uint32         // of a REPLY: the sender's request that it completed last, 0: none
-	Time   uint64         // of a REQUEST
+	Time   uint64         // of a REQUEST; of a START, that of the leader's request
 	Group  protocol.Group // of a REQUEST
 	Grants Grants         // of a REPLY and a START
 }
@@ -95,7 +95,7 @@ type Process struct {
 	section  protocol.Section // InRem, InTry or InCrit
 	leads    bool             // it is inside with the REPLYs of all
 	number   uint32           // of its last request, 0 before the first
-	request  uint64           // timestamp of the current request, 0 unless trying
+	request  uint64           // timestamp of the current request, 0 unless trying, or inside as a leader that may invite
 	group    protocol.Group   // of the current request, "" in the remainder
 	missing  uint32           // how many have not replied to it; 0 unless trying
 	replied  protocol.Set     // who has; empty unless trying
@@ -138,7 +138,7 @@ func (p *Process) Step(ev protocol.Event[Message], out *protocol.Out[Message]) {
 		case Reply:
 			p.onReply(ev.From, &ev.Msg, out)
 		case Start:
-			p.onStart(&ev.Msg, out)
+			p.onStart(ev.From, &ev.Msg, out)
 		}
 	default:
 		panic("ra2: unexpected event")
@@ -199,7 +199,7 @@ func (p *Process) onReply(j protocol.ID, m *Message, out *protocol.Out[Message])
 // another group and may still be inside.
 func (p *Process) leadIfPermitted(out *protocol.Out[Message]) {
 	if p.section == protocol.InTry && p.missing == 0 && !p.obstructed() {
-		p.enter(true, out)
+		p.enter(p.id, p.request, out)
 	}
 }
 
@@ -220,21 +220,27 @@ func (p *Process) excludes(j protocol.ID) bool { return p.open.Has(j) && !p.grou
 
 // onStart follows an invitation for the current request. One for an earlier request is of a
 // second leader, or came when the process had all REPLYs.
-func (p *Process) onStart(m *Message, out *protocol.Out[Message]) {
+func (p *Process) onStart(leader protocol.ID, m *Message, out *protocol.Out[Message]) {
 	p.granted.merge(m.Grants)
 	if p.section == protocol.InTry && m.Number == p.number {
-		p.enter(false, out)
+		p.enter(leader, m.Time, out)
 	}
 }
 
-// enter lets the user in. A leader invites all who wait for the same group.
-func (p *Process) enter(leads bool, out *protocol.Out[Message]) {
-	p.section, p.leads, p.request, p.missing = protocol.InCrit, leads, 0, 0
+// enter lets the user in, with the fencing token of its leader's request. A leader invites all who wait for the same group.
+func (p *Process) enter(leader protocol.ID, time uint64, out *protocol.Out[Message]) {
+	p.section, p.leads, p.missing = protocol.InCrit, leader == p.id, 0
 	p.replied.Clear()
-	out.CritIn(p.group, 0)
-	if !leads {
-		return
+	out.CritIn(p.group, protocol.Stamp{Time: time, ID: leader}.Number(len(p.heard)))
+	if p.leads {
+		p.lead(out)
 	}
+	if !p.leads || !p.arrives || p.group.Exclusive() {
+		p.request = 0 // it invites nobody any more
+	}
+}
+
+func (p *Process) lead(out *protocol.Out[Message]) {
 	if p.self {
 		p.granted.set(p.granted.write(Grant{uint32(p.id), p.number}))
 	}
@@ -251,6 +257,7 @@ func (p *Process) enter(leads bool, out *protocol.Out[Message]) {
 func (p *Process) exit(out *protocol.Out[Message]) {
 	follows := !p.leads
 	p.section, p.leads = protocol.InRem, false
+	p.request = 0
 	out.Rem()
 	for j := range p.open.All() {
 		if p.waits(j) && (follows || p.deferred.Has(j)) {
@@ -271,7 +278,7 @@ func (p *Process) invited(j protocol.ID) bool { return p.granted.numbers[j] >= p
 func (p *Process) invite(j protocol.ID, out *protocol.Out[Message]) {
 	number := p.heard[j]
 	p.granted.set(p.granted.write(Grant{uint32(j), number}))
-	out.Send(j, Message{Kind: Start, Each: p.each, Number: number, Grants: p.granted.tell(j)})
+	out.Send(j, Message{Kind: Start, Each: p.each, Number: number, Time: p.request, Grants: p.granted.tell(j)})
 }
 
 func (p *Process) reply(j protocol.ID, out *protocol.Out[Message]) {

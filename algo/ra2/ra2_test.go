@@ -250,7 +250,7 @@ func TestTextAndIntegers(t *testing.T) {
 		{Message{Kind: Request, Time: 7, Group: "!w"}, "REQUEST(7,!w)", 2},
 		{Message{Kind: Reply, Each: 2, Number: 3, Done: 2}, "REPLY(3,2,[])", 2},
 		{Message{Kind: Reply, Each: 1, Number: 3, Done: 2, Grants: Grants{listed([]Grant{{1, 4}, {0, 2}, {1, 5}}).log, 2}}, "REPLY(3,2,[#0:2,#1:5])", 4},
-		{Message{Kind: Start, Each: 2, Number: 3, Grants: listed([]Grant{{1, 4}})}, "START(3,[#1:4])", 3},
+		{Message{Kind: Start, Each: 2, Number: 3, Time: 8, Grants: listed([]Grant{{1, 4}})}, "START(3,8,[#1:4])", 3},
 	} {
 		if got := Algorithm.Text(c.m); got != c.text || Algorithm.Ints(c.m) != c.ints {
 			t.Errorf("%q with %d integers, want %q with %d", got, Algorithm.Ints(c.m), c.text, c.ints)

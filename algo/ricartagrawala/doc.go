@@ -11,7 +11,7 @@
 //
 // Mutual exclusion; no deadlock; starvation freedom. With the clock on REPLY
 // entries follow the happened-before order of the requests; as printed they
-// only follow (timestamp, id).
+// only follow (timestamp, id). The fencing token of an entry is that as one number.
 //
 // # Complexity
 //

@@ -139,7 +139,7 @@ func (p *Process) onReply(out *protocol.Out[Message]) {
 func (p *Process) enterIfPermitted(out *protocol.Out[Message]) {
 	if p.missing == 0 {
 		p.section = protocol.InCrit
-		out.CritIn(p.group, 0)
+		out.CritIn(p.group, protocol.Stamp{Time: p.request, ID: p.id}.Number(p.n))
 	}
 }
 

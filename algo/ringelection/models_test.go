@@ -50,6 +50,7 @@ func TestMutants(t *testing.T) {
 	}
 	e := protocol.Epoch{Round: 1, Leader: 2}
 	mutant.Test(t, mutant.Config{
+		Share: 3,
 		Checks: []mutant.Check{
 			small(model(3, 1, 0, 0)),
 			small(model(2, 1, 1, 0)),

@@ -31,6 +31,7 @@ type response struct {
 	request
 	serial   uint64 // of a support of ours, else 0
 	token    uint64 // with a support: the largest token that others had recorded
+	group    uint64 // of the owners
 	promised bool   // serial and token are of the support that we will have when the request ends
 	early    bool   // it was promised, the request has ended, and the server has not said so yet
 }
@@ -63,32 +64,33 @@ func (s *view) gives() bool { return s.inc != 0 && !s.draining }
 // Client is a client with all extensions. The methods that begin with the
 // numbers of lines follow Figure 1, as LiteralClient does.
 type Client struct {
-	id      protocol.ID
-	m       int
-	delay   int64
-	fence   int64
-	eps     int64
-	refresh int64  // 0: not
-	ahead   uint64 // the least head start of all its tries
+	id    protocol.ID
+	m     int
+	delay int64
+	eps   int64
+	ahead uint64 // the least head start of all its tries
 
 	section protocol.Section
-	promise uint8          // not 0: our RELEASEs say which servers supported us
-	once    bool           // a TryOnce
-	resting bool           // what the answers call for waits for retryTimer
-	relaxed bool           // it came down to its group: see protocol.Downgrade
-	group   protocol.Group // that it wants, or is in; "": to be alone
-	head    uint64         // its head start, ns
-	time    uint64         // the timestamp of the current request; 0 in the remainder, and in the pause between two epochs of a try
-	last    uint64         // no timestamp was larger, except one that was refused, and no token of a grant; 0 once the clock is past it
-	clock   uint64         // of a server that refused our own in this try; 0: none
+	fence   uint8
+	refresh uint8           // 0: not
+	promise uint8           // not 0: promises are made
+	once    bool            // a TryOnce
+	resting bool            // what the answers call for waits for retryTimer
+	relaxed bool            // it came down to its group: see protocol.Downgrade
+	groups  protocol.Groups // of which it wants one, or the one that it is in; "": to be alone
+	head    uint64          // its head start, ns
+	time    uint64          // the timestamp of the current request; 0 in the remainder, and in the pause between two epochs of a try
+	last    uint64          // no timestamp was larger, except one that was refused, and no token of a grant; 0 once the clock is past it
+	clock   uint64          // of a server that refused our own in this try; 0: none
 
 	servers []view
 	rounds  uint64 // of a TryOnce: splits resolved, and epochs begun again
 	token   uint64 // the token being recorded, 0: none; inside, where promises are made, that of the grant
 
+	direct *gossip // nil without the option of that name
+
 	backOff  int64 // ns; scales retryTimer only, so not part of the state
 	patience int64 // the same
-	chosen   []int // scratch of choose
 }
 
 func newClient(id protocol.ID, c protocol.Config) *Client {
@@ -96,11 +98,12 @@ func newClient(id protocol.ID, c protocol.Config) *Client {
 		id:      id,
 		m:       int(info.Option(c, "quorum")),
 		delay:   info.Option(c, "delay"),
-		fence:   info.Option(c, "fence"),
+		fence:   uint8(info.Option(c, "fence")),
 		eps:     info.Option(c, "eps"),
-		refresh: info.Option(c, "refresh"),
+		refresh: uint8(info.Option(c, "refresh")),
 		ahead:   uint64(info.Option(c, "head")) * uint64((id-protocol.ID(c.N))%2),
 		promise: uint8(info.Option(c, "promise")),
+		direct:  newGossip(c),
 		servers: make([]view, c.N),
 	}
 }
@@ -153,6 +156,10 @@ func (c *Client) onMessage(ev protocol.Event[Message], out *protocol.Out[Message
 		c.onRecall(j, m, ev.Now, out)
 	case Promise:
 		c.onPromise(j, m, ev.Now, out)
+	case Transfer:
+		c.onTransfer(j, m)
+	case Release:
+		c.onRelease(request{ev.From, m.Time}, m, ev.Now, out)
 	case Draining:
 		c.onDraining(j, m.Inc, ev.Now, out)
 	default:
@@ -177,7 +184,7 @@ func (c *Client) onTimeout(ev protocol.Event[Message], out *protocol.Out[Message
 func (c *Client) try(ev protocol.Event[Message], out *protocol.Out[Message]) {
 	once, head := protocol.HeadStart(ev.Arg)
 	c.section, c.once, c.head = protocol.InTry, once, max(head, c.ahead)
-	c.group = protocol.Group(ev.Data)
+	c.groups = shortlist(protocol.Groups(ev.Data))
 	c.backOff, c.patience = c.delay, safetyDelay*c.delay
 	c.request(ev.Now, out)
 }
@@ -189,7 +196,7 @@ func (c *Client) request(now int64, out *protocol.Out[Message]) {
 	}
 	c.time = fresh(c.last, now)
 	c.last = c.time
-	out.Broadcast(Message{Kind: Request, Time: c.time, Token: c.wants(), After: c.head})
+	out.Broadcast(c.ask(Message{}))
 }
 
 // onResponse is lines 7-18.
@@ -207,9 +214,14 @@ func (c *Client) onResponse(j int, m Message, now int64, out *protocol.Out[Messa
 	if c.time == 0 || c.section == protocol.InLost || s.draining {
 		return
 	}
-	r := response{request: request{m.Owner, m.Time}, serial: m.Serial, token: m.Token}
+	r := response{request: request{m.Owner, m.Time}, serial: m.Serial, token: m.Token, group: m.Group}
 	if c.relaxed && !s.supports() { // perhaps to a REQUEST that says that it is alone
 		out.Send(protocol.ID(j), c.lower())
+	}
+	if r.request == c.me() && !c.takes(m.Group) { // to a request from before it chose one of several
+		s.given = max(s.given, m.Serial)
+		out.Send(protocol.ID(j), c.lower())
+		return
 	}
 	if c.section == protocol.InCrit && r.request != c.me() {
 		return
@@ -234,7 +246,7 @@ func (c *Client) onResponse(j int, m Message, now int64, out *protocol.Out[Messa
 	before := s.response
 	s.response = r // line 9
 	if c.section != protocol.InTry {
-		s.token = 0
+		s.token, s.group = 0, 0
 		return
 	}
 	if before.serial == m.Serial { // of a promise
@@ -267,7 +279,7 @@ func (c *Client) evaluate(now int64, out *protocol.Out[Message]) {
 	}
 	split := c.supporters() > 0 && c.split()
 	switch {
-	case c.once && !split && !c.possible(c.me()):
+	case c.once && !split && !c.hopes():
 		c.leave(c.short(), now, out)
 	case !c.resting && split:
 		c.resting = true
@@ -294,6 +306,11 @@ func (c *Client) onRetry(now int64, out *protocol.Out[Message]) {
 			c.reask(out)
 		}
 		out.SetTimer(retryTimer, c.patience, 0)
+	case c.groups.Len() > 1:
+		// Before it gives anything back: two groups at different servers would be given back, and taken again, for ever.
+		c.narrow(true, out)
+		out.SetTimer(retryTimer, c.patience, 0)
+		c.evaluate(now, out)
 	case c.rounds == onceRounds:
 		c.leave(c.short(), now, out)
 	default:
@@ -332,8 +349,8 @@ func (c *Client) split() bool {
 	switch {
 	case c.answers() < c.m:
 		return false // line 10
-	case c.wants() != 0:
-		return !c.possible(c.me())
+	case c.wants() != (choice{}):
+		return !c.hopes()
 	}
 	for j := range c.servers {
 		if c.possible(c.servers[j].side()) {
@@ -371,7 +388,15 @@ func (c *Client) resolve(out *protocol.Out[Message]) {
 // rerequest asks server j again. It says which support we gave back last, so
 // that the server numbers the next one above it.
 func (c *Client) rerequest(j int, s Stage, out *protocol.Out[Message]) {
-	out.Send(protocol.ID(j), Message{Kind: Request, Time: c.time, Serial: c.servers[j].given, Stage: s, Token: c.wants(), After: c.head})
+	out.Send(protocol.ID(j), c.ask(Message{Serial: c.servers[j].given, Stage: s}))
+}
+
+// ask is a REQUEST that says beside what m does.
+func (c *Client) ask(m Message) Message {
+	groups := c.wants()
+	m.Kind, m.Time, m.After = Request, c.time, c.head
+	m.Group, m.Token, m.Inc = groups[0], groups[1], groups[2]
+	return m
 }
 
 // yield gives back a support of server j.
@@ -424,7 +449,7 @@ func (c *Client) leave(why protocol.Reason, now int64, out *protocol.Out[Message
 	c.release(out)
 	c.section, c.once, c.rounds, c.clock = protocol.InRem, false, 0, 0
 	c.relaxed = false
-	c.group, c.head = "", 0
+	c.groups, c.head = "", 0
 	out.StopTimer(retryTimer)
 	out.StopTimer(tokenTimer)
 	out.GiveUp(why)
@@ -434,9 +459,12 @@ func (c *Client) leave(why protocol.Reason, now int64, out *protocol.Out[Message
 // release ends the epoch.
 func (c *Client) release(out *protocol.Out[Message]) {
 	if c.time != 0 {
-		out.Broadcast(c.farewell())
+		m := c.farewell()
+		out.Broadcast(m)
+		c.hand(m, out)
 	}
 	c.time, c.token, c.resting = 0, 0, false
+	c.direct.left()
 	for j := range c.servers {
 		c.servers[j] = view{inc: c.servers[j].inc}
 	}
@@ -458,19 +486,20 @@ func (c *Client) forget(now int64, out *protocol.Out[Message]) {
 func (c *Client) enter(token uint64, out *protocol.Out[Message]) {
 	c.section, c.once, c.rounds = protocol.InCrit, false, 0
 	c.token, c.resting = 0, false
+	c.direct.entered()
 	if c.promise != 0 {
 		c.token = token
 	}
 	for j := range c.servers {
 		s := &c.servers[j]
-		s.refused, s.asked, s.recorded, s.early, s.token = false, false, false, false, 0
+		s.refused, s.asked, s.recorded, s.early, s.token, s.group = false, false, false, false, 0, 0
 		if !s.supports() {
 			s.response = response{}
 		}
 	}
 	out.StopTimer(retryTimer)
 	out.StopTimer(tokenTimer)
-	out.CritIn(c.group, token)
+	out.CritIn(protocol.Group(c.groups), token)
 }
 
 func (c *Client) me() request { return request{c.id, c.time} }
@@ -485,6 +514,10 @@ func (c *Client) count(so func(*view) bool) (k int) {
 	return k
 }
 
-func (c *Client) supporters() int { return c.count((*view).supports) }
+// supporters is how many servers support us in one group.
+func (c *Client) supporters() int {
+	_, k := c.favourite()
+	return k
+}
 
 func (c *Client) answers() int { return c.count((*view).answered) }

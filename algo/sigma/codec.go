@@ -19,16 +19,26 @@ func (m Message) fields(c *protocol.Codec) Message {
 		protocol.Upto(c, &m.Time, most)
 	}
 	switch m.Kind {
-	case Request: // the stage of one that wants a group is three more
+	case Request: // the stage of one that wants a group is three more, and of one that wants any of several six more
 		m.serial(c, c.To, c.From)
-		if m.Token != 0 {
-			m.Stage += Inside + 1
+		c.Want(m.Serial <= most/2) // the server counts on from there
+		const stages = Inside + 1
+		switch {
+		case m.Token != 0:
+			m.Stage += 2 * stages
+		case m.Group != 0:
+			m.Stage += stages
 		}
-		if protocol.Upto(c, &m.Stage, 2*Inside+1); m.Stage > Inside {
-			m.Stage -= Inside + 1
+		protocol.Upto(c, &m.Stage, 3*stages-1)
+		if m.Stage >= stages {
+			m.group(c)
+		}
+		if m.Stage >= 2*stages {
 			protocol.Upto(c, &m.Token, most-1)
 			c.Want(m.Token != 0)
+			protocol.Upto(c, &m.Inc, most-1)
 		}
+		m.Stage %= stages
 		m.head(c)
 	case Yield:
 		m.serial(c, c.To, c.From)
@@ -39,11 +49,18 @@ func (m Message) fields(c *protocol.Codec) Message {
 		if !c.Moving() || m.Owner == c.To && m.Serial != 0 { // a support of the reader's
 			m.serial(c, c.From, c.To)
 		}
-		protocol.Upto(c, &m.Token, most)
+		if m.Group == 0 || m.Serial != 0 {
+			protocol.Upto(c, &m.Token, most)
+		}
+		if m.Group != 0 {
+			m.group(c)
+		}
 	case Release:
 		if m.After != 0 {
 			protocol.Upto(c, &m.Token, most)
 		}
+	case Transfer:
+		c.AnyID(&m.Owner)
 	case Promise:
 		c.AnyID(&m.Owner)
 		protocol.Upto(c, &m.After, most)
@@ -54,8 +71,8 @@ func (m Message) fields(c *protocol.Codec) Message {
 		m.serial(c, c.To, c.From)
 		protocol.Upto(c, &m.Token, most)
 	case Downgrade:
-		protocol.Upto(c, &m.Token, most)
-		c.Want(m.Token != 0)
+		m.group(c)
+		protocol.Upto(c, &m.After, protocol.MaxHeadStart)
 	case Recorded, Refused:
 		protocol.Upto(c, &m.Token, most)
 	case Recall:
@@ -67,15 +84,17 @@ func (m Message) fields(c *protocol.Codec) Message {
 	return m
 }
 
-// kind visits the kind, which in the encoding tells more: what a RESPONSE says beside, whether a RELEASE is that of a
-// holder, and whether there is a head start.
+// kind visits the kind, which in the encoding tells more of those up to PROMISE: what a RESPONSE says beside, whether a
+// RELEASE is that of a holder, and whether there is a head start.
 func (m *Message) kind(c *protocol.Codec) {
 	const (
-		wanted     = Promise + 1 + iota // RESPONSE
+		wanted     = Promise + 1 + iota // RESPONSE, of a group
 		ended                           // RELEASE
-		followed                        // RESPONSE
+		followed                        // RESPONSE, of nobody who shares
+		grouped                         // RESPONSE, of a group
 		early                           // REQUEST
 		earlyYield                      // YIELD
+		transfer
 	)
 	k := m.Kind
 	switch {
@@ -85,27 +104,41 @@ func (m *Message) kind(c *protocol.Codec) {
 		k = ended
 	case k == Response && m.After != 0:
 		k = followed
+	case k == Response && m.Group != 0:
+		k = grouped
 	case k == Request && m.After != 0:
 		k = early
 	case k == Yield && m.After != 0:
 		k = earlyYield
+	case k == Transfer:
+		k = transfer
 	}
-	protocol.Upto(c, &k, earlyYield)
+	protocol.Upto(c, &k, transfer)
 	if !c.Reading() {
 		return
 	}
 	switch m.Kind = k; k {
 	case wanted:
-		m.Kind, m.Stage = Response, Wanted
+		m.Kind, m.Stage, m.Group = Response, Wanted, 1
 	case ended:
 		m.Kind, m.After = Release, 1
 	case followed:
 		m.Kind, m.After = Response, 1
+	case grouped:
+		m.Kind, m.Group = Response, 1
 	case early:
 		m.Kind, m.After = Request, 1
 	case earlyYield:
 		m.Kind, m.After = Yield, 1
+	case transfer:
+		m.Kind = Transfer
 	}
+}
+
+// group visits the code of a group, where there is one.
+func (m *Message) group(c *protocol.Codec) {
+	protocol.Upto(c, &m.Group, most-1)
+	c.Want(m.Group != 0)
 }
 
 // head visits a head start, where there is one. No server reads more than a minute.
@@ -132,7 +165,7 @@ func fits(m Message, n int, _ bool) bool {
 	switch {
 	case m.Kind == Draining:
 		return true
-	case (m.Kind == Response || m.Kind == Promise) && m.Owner < protocol.ID(n):
+	case (m.Kind == Response || m.Kind == Promise || m.Kind == Transfer) && m.Owner < protocol.ID(n):
 		return false
 	case m.Kind == Promise && m.After == 0:
 		return false
@@ -143,7 +176,7 @@ func fits(m Message, n int, _ bool) bool {
 // ints counts the timestamp and the fields that are set.
 func ints(m Message) int {
 	k := 1
-	for _, v := range [...]uint64{uint64(m.Owner), m.Inc, m.Serial, m.Token, m.After} {
+	for _, v := range [...]uint64{uint64(m.Owner), m.Inc, m.Serial, m.Token, m.Group, m.After} {
 		if v != 0 {
 			k++
 		}
@@ -166,22 +199,27 @@ func text(m Message) string {
 	switch {
 	case m.Kind == Promise:
 		fmt.Fprintf(&b, " after #%d@%d", m.Owner, m.After)
-	case m.After != 0 && (m.Kind == Request || m.Kind == Yield):
+	case m.Kind == Transfer:
+		fmt.Fprintf(&b, " to #%d", m.Owner)
+	case m.After != 0 && (m.Kind == Request || m.Kind == Yield || m.Kind == Downgrade):
 		fmt.Fprintf(&b, " head=%d", m.After)
 	case m.After != 0:
 		b.WriteString(" ended")
+	}
+	groups := choice{m.Group}
+	if m.Kind == Request {
+		groups[1], groups[2], m.Token, m.Inc = m.Token, m.Inc, 0, 0
 	}
 	for _, f := range [...]struct {
 		name  string
 		value uint64
 	}{{"inc", m.Inc}, {"serial", m.Serial}, {"token", m.Token}} {
-		if f.name == "token" && f.value != 0 && (m.Kind == Request || m.Kind == Downgrade || m.Kind == Response && m.Serial == 0) {
-			fmt.Fprintf(&b, " group=%s", named(f.value))
-			continue
-		}
 		if f.value != 0 {
 			fmt.Fprintf(&b, " %s=%d", f.name, f.value)
 		}
+	}
+	if m.Group != 0 {
+		fmt.Fprintf(&b, " group=%s", names(groups))
 	}
 	switch {
 	case m.Kind == Response && m.Stage == Wanted:
@@ -296,7 +334,7 @@ func (s *Server) Inspect() protocol.Standing {
 		return cmp.Or(cmp.Compare(r.Since, q.Since), cmp.Compare(r.User, q.User))
 	})
 	for i, w := range s.queue.all() {
-		st.Waiters[i].Group = named(w.group())
+		st.Waiters[i].Group = names(w.groups())
 	}
 	return st
 }
@@ -340,7 +378,12 @@ func (c *Client) State(v *protocol.Codec) {
 	protocol.Upto(v, &c.section, protocol.InLost)
 	v.Uints(&c.head, &c.time, &c.last, &c.clock, &c.token, &c.rounds)
 	v.Bools(&c.once, &c.resting, &c.relaxed)
-	protocol.Text(v, &c.group)
+	protocol.Text(v, &c.groups)
+	v.Want(c.groups.Len() <= len(choice{}))
+	if c.direct != nil {
+		c.direct.ended.fields(v)
+		v.Uint(&c.direct.token)
+	}
 	if v.Reading() {
 		c.backOff, c.patience = c.delay, safetyDelay*c.delay
 	}
@@ -355,10 +398,13 @@ func (c *Client) State(v *protocol.Codec) {
 		if counts && (!v.Moving() || s.serial != 0) {
 			v.Count(&s.serial, k)
 		}
-		v.Uint(&s.token)
+		v.Uints(&s.token, &s.group)
 		v.Bools(&s.draining, &s.refused, &s.asked, &s.recorded)
 		if c.promise != 0 {
 			v.Bools(&s.promised, &s.early)
+		}
+		if c.direct != nil {
+			v.AnyID(&c.direct.next[j])
 		}
 	}
 }
@@ -377,8 +423,12 @@ func (s *Server) State(c *protocol.Codec) {
 	for i := range protocol.List(c, &waiters) {
 		w := &waiters[i]
 		s.visit(c, &w.entry)
-		g, in := w.group(), w.inside()
-		protocol.Upto(c, &g, most-1)
+		g, in := w.groups(), w.inside()
+		if protocol.Upto(c, &g[0], most-1); g[0] != 0 {
+			if protocol.Upto(c, &g[1], most-1); g[1] != 0 {
+				protocol.Upto(c, &g[2], most-1)
+			}
+		}
 		protocol.Upto(c, &w.head, protocol.MaxHeadStart)
 		c.Bool(&in)
 		next := w.promised()
@@ -386,7 +436,7 @@ func (s *Server) State(c *protocol.Codec) {
 			c.Bool(&next)
 		}
 		if c.Reading() {
-			w.mode = mode(g, in)
+			*w = newWaiter(w.entry, g, w.head, in)
 			if next {
 				w.mode |= promised
 			}

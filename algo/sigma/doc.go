@@ -29,7 +29,7 @@
 //
 // Without contention 3n messages an entry and two message delays to enter. With
 // contention at most 4.5n messages, however long holders stay, and a synchronization
-// delay of two (with promises 5n, and below two where delays vary); Literal floods, see Deviations. O(1) integers a message; a server holds one request a
+// delay of two (with promises 5n, and below two where delays vary; told directly 6n+1, and at most one); Literal floods, see Deviations. O(1) integers a message; a server holds one request a
 // waiting client, and nothing for an idle lock.
 //
 // # Source
@@ -68,7 +68,9 @@
 //     Servers refuse old timestamps in the first REQUEST of an epoch only.
 //   - Groups. A server supports several owners at a time that share one group, and whoever does not
 //     share closes the session to those behind it. A mutex is the case in which nobody shares. A client that
-//     is inside alone comes down to a group by DOWNGRADE, and nobody else gets in between.
+//     is inside alone comes down to a group by DOWNGRADE, and nobody else gets in between. A request may name several
+//     groups, any one of which will do: the client needs a quorum of one, and where it would give supports of two back it
+//     chooses one first, and tells the servers by DOWNGRADE. Then it may wait for that one while another one is inside.
 //   - Head starts. A request may count as made up to a minute earlier, which its REQUESTs and YIELDs say. All servers order
 //     requests by that; their timestamps stay what names them, and their tokens.
 //   - Drain. A server that is about to stop keeps its owner until that one leaves,
@@ -77,7 +79,8 @@
 //   - Promises, as an option, which is on in the product. A server tells the first one that waits that it is next, and binds
 //     itself, whatever the owner does. The first server that hears of the RELEASE of a holder tells the next one that this
 //     request has ended, which then counts what other servers promised it after that request: until it gives that back,
-//     for one that comes first, nobody else gets it.
+//     for one that comes first, nobody else gets it. With the option direct, for simulations, servers tell the owner who is
+//     next, and a holder tells that client itself that it has left.
 //   - Leases. A client drops a server at which its lease may have lapsed. A
 //     holder stays inside while n-m+1 of its supports are live, for then at most
 //     m-1 servers can support somebody else, and is ejected below that.

@@ -16,7 +16,9 @@ import (
 // need be: so before the client has one recorded, it gives others time to answer, if it is
 // not sure that it has heard of all.
 func (c *Client) win(sure bool, now int64, out *protocol.Out[Message]) {
-	most := c.choose(true)
+	c.narrow(false, out)
+	var room [16]int // of as many supporters without an allocation
+	_, most := c.choose(true, room[:0])
 	switch {
 	case c.fence == FenceOff:
 		c.enter(0, out)
@@ -32,10 +34,10 @@ func (c *Client) win(sure bool, now int64, out *protocol.Out[Message]) {
 			out.SetTimer(retryTimer, c.delay, 0)
 		}
 	default:
-		most = c.choose(false)
+		chosen, most := c.choose(false, room[:0])
 		c.token = 1 + most + c.spare()
 		c.resting = false
-		for _, j := range c.chosen {
+		for _, j := range chosen {
 			c.servers[j].asked = true
 		}
 		if wait := int64(c.token) - now; now > 0 && wait > 0 {
@@ -54,20 +56,18 @@ func (c *Client) expects() bool {
 	return c.count(func(s *view) bool { return s.awaited() && !s.refused }) > 0
 }
 
-// choose sets chosen to the m supporters that know the smallest tokens, and
-// returns the largest of these. Early ones may be among them, or not.
-func (c *Client) choose(early bool) uint64 {
-	c.chosen = c.chosen[:0]
+// choose appends to chosen the m supporters that know the smallest tokens, and returns the largest of these, too. Early ones
+// may be among them, or not.
+func (c *Client) choose(early bool, chosen []int) ([]int, uint64) {
 	for j := range c.servers {
 		if s := &c.servers[j]; s.supports() && (early || !s.early) {
-			c.chosen = append(c.chosen, j)
+			chosen = append(chosen, j)
 		}
 	}
-	slices.SortStableFunc(c.chosen, func(i, j int) int {
+	slices.SortStableFunc(chosen, func(i, j int) int {
 		return cmp.Compare(c.servers[i].token, c.servers[j].token)
 	})
-	c.chosen = c.chosen[:c.m]
-	return c.servers[c.chosen[c.m-1]].token
+	return chosen[:c.m], c.servers[chosen[c.m-1]].token
 }
 
 // record asks the chosen supporters to record the token.

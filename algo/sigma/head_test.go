@@ -138,7 +138,7 @@ var heads = []story{
 		want(slices.Equal(w.queued(), []protocol.ID{c3, c2}), "%v wait", w.queued())
 		w.receive(c3, s1, Message{Time: 9, Stage: Again, After: 6})
 		want(slices.Equal(w.queued(), []protocol.ID{c3, c2}), "%v wait", w.queued())
-		w.receive(c3, s1, Message{Kind: Downgrade, Time: 9, Token: share("r")})
+		w.receive(c3, s1, Message{Kind: Downgrade, Time: 9, Group: share("r")})
 		want(slices.Equal(w.queued(), []protocol.ID{c3, c2}), "%v wait", w.queued())
 	}},
 	{"a promise is asked back for a request that comes before by its head start, and not for one that does not", func() {
@@ -157,19 +157,19 @@ var heads = []story{
 	{"a session takes in a reader whose head start brings it before a writer, and not another one", func() {
 		w := newWorld(Algorithm, 1, 4)
 		w.unsound = true
-		w.receive(w.client(1), s1, Message{Time: 1, Token: share("r")})
+		w.receive(w.client(1), s1, Message{Time: 1, Group: share("r")})
 		w.receive(w.client(2), s1, Message{Time: 5})
-		w.receive(w.client(3), s1, Message{Time: 8, Token: share("r"), After: 2})
-		w.receive(w.client(4), s1, Message{Time: 9, Token: share("r"), After: 5})
+		w.receive(w.client(3), s1, Message{Time: 8, Group: share("r"), After: 2})
+		w.receive(w.client(4), s1, Message{Time: 9, Group: share("r"), After: 5})
 		want(w.server(s1).owned(w.client(4)) != nil && w.server(s1).owned(w.client(3)) == nil, "s1 supports %v", w.told[s1])
 	}},
 	{"a session that began before a request was made does not take it in for its head start", func() {
 		w := newWorld(Algorithm, 1, 3, withClock)
 		at := uint64(w.now)
-		w.receive(w.client(1), s1, Message{Time: at, Token: share("r")})
+		w.receive(w.client(1), s1, Message{Time: at, Group: share("r")})
 		w.now += 9
 		w.receive(w.client(2), s1, Message{Time: at - 5})
-		w.receive(w.client(3), s1, Message{Time: at + 9, Token: share("r"), After: 12})
+		w.receive(w.client(3), s1, Message{Time: at + 9, Group: share("r"), After: 12})
 		want(w.server(s1).owned(w.client(3)) == nil, "s1 supports %v", w.told[s1])
 	}},
 	{"tokens: who is passed by a larger timestamp has a larger token than that one", func() {
@@ -188,6 +188,13 @@ var heads = []story{
 			w.run(10 * time.Millisecond)
 		}
 		want(w.token[w.client(2)] > w.token[w.client(3)], "%d after %d", w.token[w.client(2)], w.token[w.client(3)])
+	}},
+	{"an owner that gives its support back while nobody waits gets it again, whatever its head start", func() {
+		w := newWorld(Algorithm, 1, 1, option("promise", 1))
+		c := w.client(1)
+		w.receive(c, s1, Message{Time: 3, After: 5})
+		w.receive(c, s1, Message{Kind: Yield, Time: 3, Serial: 1, After: 5})
+		want(w.server(s1).owner == entry{request{c, 3}, 2}, "s1 supports %v", w.server(s1).owner)
 	}},
 	{"the option gives every other client a head start", func() {
 		w := newWorld(Algorithm, 4, 3, option("head", 3))
@@ -280,11 +287,7 @@ func TestHeadStartsExplored(t *testing.T) {
 			if c.Clients == 3 {
 				lane.CI.Need(t, "hundreds of thousands of states")
 			}
-			v, err := check.Run(Algorithm, c)
-			if err != nil || v.Verdict != check.Holds {
-				t.Errorf("%s: %s (%s), %v\n%s", v.Verdict, v.Property, v.Bounds, err, strings.Join(v.Trace, "\n"))
-			}
-			t.Logf("%d states: %s", v.States, v.Bounds)
+			holds(t, c)
 		})
 	}
 }

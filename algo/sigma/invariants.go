@@ -141,7 +141,8 @@ func currentTime(v *protocol.View, client protocol.ID) uint64 {
 func token(v *protocol.View) error {
 	type traffic struct {
 		newest   uint64 // the largest number of a support on its way to the client
-		back     bool   // the client's YIELD of the current support is on its way
+		other    uint64 // the same of supports in groups that the client wants no more, which it will give back
+		back     bool   // the client's YIELD of the current support is on its way, or a DOWNGRADE that gives it back
 		requests bool   // a REQUEST is on its way, which the server will answer
 	}
 	flight := map[pair]traffic{}
@@ -153,8 +154,17 @@ func token(v *protocol.View) error {
 				continue // will be ignored
 			}
 			t := flight[pair{ch.To, ch.From}]
-			t.newest = max(t.newest, m.Serial)
+			if c.takes(m.Group) {
+				t.newest = max(t.newest, m.Serial)
+			} else {
+				t.other = max(t.other, m.Serial)
+			}
 			flight[pair{ch.To, ch.From}] = t
+		case m.Kind == Downgrade && m.Time == currentTime(v, ch.From):
+			s, up := protocol.As[*Server](v.Procs[ch.To])
+			t := flight[pair{ch.From, ch.To}]
+			t.back = t.back || up && !alone(s.group()) && s.group() != m.Group
+			flight[pair{ch.From, ch.To}] = t
 		case (m.Kind == Yield || m.Kind == Request) && m.Time == currentTime(v, ch.From):
 			s, up := protocol.As[*Server](v.Procs[ch.To])
 			t := flight[pair{ch.From, ch.To}]
@@ -187,11 +197,13 @@ func token(v *protocol.View) error {
 				return err
 			}
 			return fmt.Errorf("#%d counts support %d of #%d, which is at %d", c.id, counted, p.server, current)
+		case counted != 0 && v.Users[p.client] == protocol.InTry && known.group != s.group():
+			return fmt.Errorf("#%d counts #%d in group %s, which supports %s", c.id, p.server, named(known.group), named(s.group()))
 		case t.newest > max(given, counted) && t.newest != current:
 			return fmt.Errorf("#%d will count support %d of #%d, which is at %d", c.id, t.newest, p.server, current)
 		case current == 0 || counted == current || known.inc == 0 || t.requests:
 			return nil
-		case given >= current && t.back, given < current && t.newest == current:
+		case given >= current && t.back, given < current && max(t.newest, t.other) == current:
 			return nil
 		}
 		return fmt.Errorf("support %d of #%d for #%d is lost", current, p.server, c.id)

@@ -8,8 +8,9 @@ import (
 
 // LiteralClient is the client of Figure 1. Line numbers are those of the figure.
 type LiteralClient struct {
-	id protocol.ID
-	m  int
+	id    protocol.ID
+	m     int
+	order int64
 
 	timestamp uint64
 	section   protocol.Section
@@ -18,7 +19,7 @@ type LiteralClient struct {
 
 func newLiteralClient(id protocol.ID, c protocol.Config) *LiteralClient {
 	m := int(literalInfo.Option(c, "quorum"))
-	return &LiteralClient{id: id, m: m, resp: make([]request, c.N)}
+	return &LiteralClient{id: id, m: m, order: literalInfo.Option(c, "order"), resp: make([]request, c.N)}
 }
 
 // Step implements protocol.Process.
@@ -45,7 +46,7 @@ func (c *LiteralClient) Step(ev protocol.Event[Message], out *protocol.Out[Messa
 
 // try is lines 1-5.
 func (c *LiteralClient) try(now int64, out *protocol.Out[Message]) {
-	c.timestamp = fresh(c.timestamp, now)
+	c.timestamp = c.fresh(now)
 	c.section = protocol.InTry
 	out.Broadcast(Message{Kind: Request, Time: c.timestamp})
 }
@@ -90,7 +91,7 @@ func (c *LiteralClient) onResponse(j int, r request, out *protocol.Out[Message])
 // exit is lines 19-23. Giving up while trying is the same.
 func (c *LiteralClient) exit(now int64, out *protocol.Out[Message]) {
 	old := c.timestamp
-	c.timestamp = fresh(c.timestamp, now)
+	c.timestamp = c.fresh(now)
 	c.section = protocol.InRem
 	clear(c.resp)
 	out.Broadcast(Message{Kind: Release, Time: old})
@@ -118,6 +119,63 @@ func count(resp []request, r request, equal bool) int {
 // fresh is GetTimeStamp: a hybrid logical clock. It is larger than last and not
 // behind now, and a plain counter where there is no clock.
 func fresh(last uint64, now int64) uint64 { return max(last+1, uint64(now)) }
+
+// The values of the option order, which say what GetTimeStamp returns. Section 3 asks that only finitely many requests come before a
+// given one: of finitely many clients that each come again and again (eventually fair), or of clients that are new without end, too
+// (bounded-time fair).
+const (
+	byClock    = iota // bounded-time fair, where clocks are close
+	bySequence        // eventually fair: new clients begin at 1, before all who wait
+	byID              // neither: who has a small id is always first
+)
+
+// fresh is GetTimeStamp by the order of the option.
+func (c *LiteralClient) fresh(now int64) uint64 {
+	switch c.order {
+	case bySequence:
+		now = 0
+	case byID:
+		now = int64(band(c.id))
+	}
+	return fresh(c.timestamp, now)
+}
+
+// band is the first timestamp of a client whose requests are ordered by its id. Those of one client still tell its epochs apart.
+func band(id protocol.ID) uint64 { return uint64(id) << bandBits }
+
+const bandBits = 32
+
+// banded is a, of which the checker may move timestamps by id: they are compared with those of no other client. What is said of a
+// client may stay on its way while it goes through any number of epochs, so these are bounded.
+func banded(a protocol.Algorithm[Message]) protocol.Algorithm[Message] {
+	move := func(t *uint64, f func(protocol.Counter, uint64) uint64) {
+		if id := protocol.ID(*t >> bandBits); id > 0 {
+			*t = f(protocol.Counter{User: id, Least: band(id)}, *t)
+		}
+	}
+	a.MapState = func(p protocol.Process[Message], f func(protocol.Counter, uint64) uint64) {
+		switch p := p.(type) {
+		case *LiteralClient:
+			move(&p.timestamp, f)
+			for j := range p.resp {
+				move(&p.resp[j].time, f)
+			}
+		case *LiteralServer:
+			move(&p.owner.time, f)
+			for i := range p.queue {
+				move(&p.queue[i].time, f)
+			}
+		}
+	}
+	a.MapMsg = func(_ protocol.Channel, m *Message, f func(protocol.Counter, uint64) uint64) { move(&m.Time, f) }
+	a.Bounds = []protocol.Bound{protocol.NewBound("epochs at once", 2, func(c *LiteralClient) uint64 {
+		if c.order != byID {
+			return 0
+		}
+		return max(c.timestamp, band(c.id)) - band(c.id)
+	})}
+	return a
+}
 
 // LiteralServer is the server of Figure 1.
 type LiteralServer struct {

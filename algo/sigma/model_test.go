@@ -1,6 +1,7 @@
 package sigma
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/poundlock/poundlock/algo/algotest/mutant"
@@ -42,4 +43,17 @@ func TestMutantsOfClaims(t *testing.T) {
 				"sigma/token counts it, and is stable only because such a RESPONSE is not taken away first",
 		},
 	})
+}
+
+// holds decides a model, in which nothing may be violated.
+func holds(t *testing.T, c check.Config) {
+	t.Helper()
+	v, err := check.Run(Algorithm, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%s: %d states, %s", v.Verdict, v.States, v.Bounds)
+	if v.Verdict != check.Holds {
+		t.Errorf("%s is %s\n%s", v.Property, v.Verdict, strings.Join(v.Trace, "\n"))
+	}
 }

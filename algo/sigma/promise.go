@@ -1,10 +1,16 @@
 package sigma
 
-import "github.com/poundlock/poundlock/protocol"
+import (
+	"slices"
+
+	"github.com/poundlock/poundlock/protocol"
+)
 
 // Promises: a server tells the first one that waits that it is next (PROMISE), with the number of the support that it
 // will have after the owner's. That binds the server, whatever the owner does. The RESPONSE of the first server that gets the
 // RELEASE of a holder says so to the next one: it learns that the request has ended, and counts all that was promised after it.
+//
+// With the option direct a server also tells the owner who is next (TRANSFER), and a holder sends its RELEASE to that client, too.
 
 // A farewell is what a RELEASE of a holder says: that its request has ended, 1, and its token, if that is not its timestamp,
 // which the servers that supported it have recorded. It is zero where a server does not know whether somebody is inside.
@@ -13,7 +19,7 @@ type farewell struct{ ended, token uint64 }
 // farewell is our RELEASE.
 func (c *Client) farewell() Message {
 	m := Message{Kind: Release, Time: c.time}
-	if c.promise != 0 && c.section == protocol.InCrit && c.wants() == 0 {
+	if c.promise != 0 && c.section == protocol.InCrit && c.wants() == (choice{}) {
 		if m.After = 1; c.token != c.time {
 			m.Token = c.token
 		}
@@ -27,6 +33,53 @@ func (s *Server) farewell(m Message, now int64) farewell {
 		return farewell{}
 	}
 	return farewell{m.After, m.Token}
+}
+
+// gossip is what clients hear of each other, with the option direct.
+type gossip struct {
+	next []protocol.ID // by server: to whom it has promised its support after ours, 0: to nobody that we know of
+	// The request of the holder that told us last that it has left, and its token if that is not its timestamp; while we wait.
+	ended request
+	token uint64
+}
+
+// newGossip is nil without the option.
+func newGossip(c protocol.Config) *gossip {
+	if info.Option(c, "direct") == 0 {
+		return nil
+	}
+	return &gossip{next: make([]protocol.ID, c.N)}
+}
+
+func (d *gossip) entered() {
+	if d != nil {
+		d.ended, d.token = request{}, 0
+	}
+}
+
+func (d *gossip) left() {
+	if d.entered(); d != nil {
+		clear(d.next)
+	}
+}
+
+// onTransfer: server j has promised its next support to the client that m names.
+func (c *Client) onTransfer(j int, m Message) {
+	if c.direct != nil && c.time == m.Time {
+		c.direct.next[j] = m.Owner
+	}
+}
+
+// hand sends our RELEASE m to those who are next, each once, if it is that of a holder.
+func (c *Client) hand(m Message, out *protocol.Out[Message]) {
+	if c.direct == nil || m.After == 0 {
+		return
+	}
+	for j, next := range c.direct.next {
+		if next != 0 && slices.Index(c.direct.next, next) == j {
+			out.Send(next, m)
+		}
+	}
 }
 
 // onPromise notes that we are next at server j.
@@ -43,18 +96,36 @@ func (c *Client) onPromise(j int, m Message, now int64, out *protocol.Out[Messag
 		return
 	}
 	s.response = response{request: request{m.Owner, m.After}, serial: m.Serial, token: m.Token, promised: true}
-	c.evaluate(now, out)
+	if d := c.direct; d != nil {
+		c.follow(d.ended, Message{After: 1, Token: d.token})
+	}
+	c.supported(s, now, out)
 }
 
-// follow counts what was promised after a request that has ended, as the RESPONSE m says. A support that is counted so
-// is early until its server says that we have it: until then a YIELD of it would mean nothing there.
-func (c *Client) follow(ended request, m Message) {
+// onRelease: a holder that was told that we are next has left. What is promised after its request may still be on its way.
+func (c *Client) onRelease(ended request, m Message, now int64, out *protocol.Out[Message]) {
+	d := c.direct
+	if d == nil || c.section != protocol.InTry {
+		return
+	}
+	d.ended, d.token = ended, m.Token
+	if s := c.follow(ended, m); s != nil {
+		c.supported(s, now, out)
+	}
+}
+
+// follow counts what was promised after a request that has ended, as the RESPONSE or RELEASE m says, and returns what it
+// knows of one of these servers. A support that is counted so is early until its server says that we have it: until then a
+// YIELD of it would mean nothing there.
+func (c *Client) follow(ended request, m Message) (counted *view) {
 	for j := range c.servers {
 		s := &c.servers[j]
 		if s.promised && s.request == ended && m.After != 0 {
 			s.response = response{request: c.me(), serial: s.serial, token: max(s.token, m.Token), early: true}
+			counted = s
 		}
 	}
+	return counted
 }
 
 // confirmed is how many servers know that they support us.
@@ -74,8 +145,16 @@ func (s *Server) heir() (w waiter, ok bool) {
 // inside needs no promise: it gets the support before the owner ends.
 func (s *Server) promise(now int64, out *protocol.Out[Message]) {
 	if s.promises() {
-		s.queue.promise()
+		s.appoint(out)
 		s.tellHeir(now, out)
+	}
+}
+
+// appoint makes the first one that waits the heir.
+func (s *Server) appoint(out *protocol.Out[Message]) {
+	s.queue.promise()
+	if s.terms.Value().direct != 0 {
+		out.Send(s.owner.client, Message{Kind: Transfer, Time: s.owner.time, Owner: s.queue.waiters[0].client})
 	}
 }
 
@@ -97,7 +176,7 @@ func (s *Server) tellHeir(now int64, out *protocol.Out[Message]) {
 // inform tells a client that we do not support whom we do, and whether it is next.
 func (s *Server) inform(to protocol.ID, now int64, out *protocol.Out[Message]) {
 	if s.queue.len() > 0 && s.queue.waiters[0].client == to && s.promises() {
-		s.queue.promise()
+		s.appoint(out)
 	}
 	if w, _ := s.heir(); w.client == to {
 		s.tellHeir(now, out)

@@ -9,8 +9,9 @@ import (
 // A waiter is a request in the queue of a server.
 type waiter struct {
 	entry
-	mode uint64 // the group that it wants, 0: to be alone; and inside, promised
-	head uint64 // its head start, ns
+	mode   uint64     // the group that it wants or prefers, 0: to be alone; and inside, promised
+	others *[2]uint64 // further groups, of which it wants any one; nil: none
+	head   uint64     // its head start, ns
 }
 
 // inside marks a waiter whose client is inside, and comes before all who wait.
@@ -19,11 +20,15 @@ const inside = 1 << 63
 // promised marks the waiter to whom the server has promised its next support: it comes before all others.
 const promised = 1 << 62
 
-func mode(group uint64, in bool) uint64 {
+func newWaiter(e entry, groups choice, head uint64, in bool) waiter {
+	w := waiter{entry: e, mode: groups[0], head: head}
 	if in {
-		return group | inside
+		w.mode |= inside
 	}
-	return group
+	if groups[1] != 0 {
+		w.others = &[2]uint64{groups[1], groups[2]}
+	}
+	return w
 }
 
 func (w waiter) inside() bool { return w.mode&inside != 0 }
@@ -31,6 +36,18 @@ func (w waiter) inside() bool { return w.mode&inside != 0 }
 func (w waiter) promised() bool { return w.mode&promised != 0 }
 
 func (w waiter) group() uint64 { return w.mode &^ (inside | promised) }
+
+func (w waiter) groups() choice {
+	if w.others == nil {
+		return choice{w.group()}
+	}
+	return choice{w.group(), w.others[0], w.others[1]}
+}
+
+// takes reports whether a group is one of those that the request wants.
+func (w waiter) takes(group uint64) bool {
+	return w.group() == group || w.others != nil && (w.others[0] == group || w.others[1] == group)
+}
 
 // precedes reports whether w would come before an heir without the promise.
 func (w waiter) precedes(heir waiter) bool {

@@ -367,7 +367,8 @@ var servers = []story{
 		for step, most := range []int{10, 0, long, long + 1, long / 2, 3 * long, long/2 + 1, long/2 + 9, long / 2, 2 * long, 0} {
 			for len(known) != most {
 				if len(known) < most {
-					w := waiter{entry{request{protocol.ID(random.Uint64()), random.Uint64N(50)}, 1}, mode(0, random.IntN(10) == 0), random.Uint64N(20)}
+					e := entry{request{protocol.ID(random.Uint64()), random.Uint64N(50)}, 1}
+					w := newWaiter(e, choice{}, random.Uint64N(20), random.IntN(10) == 0)
 					q.insert(w)
 					known = append(known, w)
 					slices.SortFunc(known, func(v, w waiter) int {

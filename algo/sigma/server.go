@@ -40,6 +40,7 @@ type terms struct {
 	oldest int64
 
 	promise int64 // 0: none
+	direct  int64 // 0: the owner does not hear who is next
 }
 
 func newServer(id protocol.ID, c protocol.Config) *Server {
@@ -51,6 +52,7 @@ func newServer(id protocol.ID, c protocol.Config) *Server {
 		oldest: info.Option(c, "oldest"),
 
 		promise: info.Option(c, "promise"),
+		direct:  info.Option(c, "direct"),
 	})}
 }
 
@@ -87,9 +89,9 @@ func (s *Server) Step(ev protocol.Event[Message], out *protocol.Out[Message]) {
 		s.promise(ev.Now, out)
 	}
 	setCheckTimer(s.terms.Value().period, checked, s.owner != entry{}, out)
-	if s.owner.request != before {
+	if alone := s.group() == 0; s.owner.request != before || shared {
 		switch {
-		case s.group() == 0:
+		case alone:
 			out.Owner(s.owner.client, s.owner.time)
 		case !shared && before != request{} && !s.supports(before): // it was alone, and those who share have been told
 			out.Parted(before.client, before.time)
@@ -119,7 +121,7 @@ func (s *Server) onMessage(from protocol.ID, m Message, now int64, out *protocol
 	case Yield: // lines 36-41
 		switch {
 		case own != nil && own.serial == m.Serial:
-			s.yield(*own, m.After, now, out)
+			s.yield(waiter{entry: *own, mode: s.group(), head: m.After}, now, out)
 		case own == nil && stored != (entry{}):
 			s.decline(stored, m.Serial, now, out)
 		}
@@ -136,7 +138,7 @@ func (s *Server) onMessage(from protocol.ID, m Message, now int64, out *protocol
 	case SetToken:
 		s.onSetToken(from, m, now, out)
 	case Downgrade:
-		s.onDowngrade(own, stored, m.Token, now, out)
+		s.onDowngrade(own, stored, m, now, out)
 	default:
 		panic("sigma: a server received " + messages[m.Kind].Name)
 	}
@@ -147,20 +149,21 @@ func (s *Server) onMessage(from protocol.ID, m Message, now int64, out *protocol
 // that support back, it counts as the YIELD that was lost.
 func (s *Server) onRequest(own *entry, stored entry, from protocol.ID, m Message, now int64, out *protocol.Out[Message]) {
 	e := entry{request{from, m.Time}, m.Serial}
+	groups := choice{m.Group, m.Token, m.Inc}
 	switch {
+	case !groups.of(from): // ids are public, and nobody else may share with a client that keeps
 	case stored == (entry{}) && s.refuses(m, now):
 		out.Send(from, Message{Kind: Refused, Time: m.Time, Token: uint64(now)})
 	case own != nil && m.Serial >= own.serial:
-		own.serial = m.Serial
-		s.yield(*own, m.After, now, out)
+		s.yield(newWaiter(e, groups, m.After, false), now, out)
 	case own != nil:
 		s.respond(from, s.report(own.request, now), 0, out)
 	case s.gone(from):
 		s.turnAway(from, out)
-	case s.owner == (entry{}) && m.Token == 0:
+	case s.owner == (entry{}) && m.Group == 0:
 		s.grant(e, farewell{}, now, out)
 	default:
-		s.wait(waiter{e, mode(m.Token, m.Stage == Inside), m.After}, now, out)
+		s.wait(newWaiter(e, groups, m.After, m.Stage == Inside), now, out)
 	}
 }
 
@@ -215,7 +218,7 @@ func (s *Server) wait(w waiter, now int64, out *protocol.Out[Message]) {
 
 // tell says to an owner that somebody waits who does not share.
 func (s *Server) tell(e entry, out *protocol.Out[Message]) {
-	out.Send(e.client, Message{Kind: Response, Stage: Wanted, Owner: e.client, Time: e.time, Inc: s.inc})
+	out.Send(e.client, Message{Kind: Response, Stage: Wanted, Owner: e.client, Time: e.time, Inc: s.inc, Group: s.group()})
 }
 
 // recall asks the client of a support to give it back.
@@ -223,26 +226,25 @@ func (s *Server) recall(e entry, out *protocol.Out[Message]) {
 	out.Send(e.client, Message{Kind: Recall, Time: e.time, Inc: s.inc, Serial: e.serial})
 }
 
-// yield takes the support of an owner back and supports whoever comes next. That is the owner itself where nobody comes
-// before it, and else the heir, if there is one. The owner says its head start again: of one that has the support nothing
-// more is kept.
-func (s *Server) yield(e entry, head uint64, now int64, out *protocol.Out[Message]) {
-	w := waiter{e, s.group(), head}
-	s.part(e, out)
+// yield takes the support of an owner back, which waits from now on as w says, and supports whoever comes next. That is the
+// owner itself where it is alone and nobody comes before it, and else the heir, if there is one. An owner that gives its
+// support back unasked wants the group of the session: what it preferred is not kept, and its head start it says again.
+func (s *Server) yield(w waiter, now int64, out *protocol.Out[Message]) {
+	s.part(w.entry, out)
 	switch h, ok := s.heir(); {
 	case s.draining:
-		s.turnAway(e.client, out)
+		s.turnAway(w.client, out)
 		if ok {
 			s.admit(farewell{}, now, out)
 		}
-	case ok && w.precedes(h) && (s.queue.len() == 1 || w.compare(s.queue.waiters[1]) < 0):
-		s.grant(e, farewell{}, now, out)
+	case ok && w.group() == 0 && w.precedes(h) && (s.queue.len() == 1 || w.compare(s.queue.waiters[1]) < 0):
+		s.grant(w.entry, farewell{}, now, out)
 	default:
 		s.insert(w)
 		s.admit(farewell{}, now, out)
 	}
-	if !s.draining && s.owned(e.client) == nil {
-		s.inform(e.client, now, out)
+	if !s.draining && s.owned(w.client) == nil {
+		s.inform(w.client, now, out)
 	}
 }
 
@@ -282,10 +284,10 @@ func (s *Server) grant(e entry, last farewell, now int64, out *protocol.Out[Mess
 func (s *Server) respond(to protocol.ID, token, ended uint64, out *protocol.Out[Message]) {
 	e := s.owned(to)
 	if e == nil {
-		out.Send(to, Message{Kind: Response, Owner: s.owner.client, Time: s.owner.time, Inc: s.inc, Token: s.group()})
+		out.Send(to, Message{Kind: Response, Owner: s.owner.client, Time: s.owner.time, Inc: s.inc, Group: s.group()})
 		return
 	}
-	m := Message{Kind: Response, Owner: e.client, Time: e.time, Inc: s.inc, Serial: e.serial, Token: token, After: ended}
+	m := Message{Kind: Response, Owner: e.client, Time: e.time, Inc: s.inc, Serial: e.serial, Token: token, Group: s.group(), After: ended}
 	if s.group() != 0 && s.queue.len() > 0 {
 		m.Stage = Wanted
 	}

@@ -54,6 +54,17 @@ func named(code uint64) string {
 	return name
 }
 
+// names is what people are shown of a choice.
+func names(groups choice) string {
+	text := named(groups[0])
+	for _, g := range groups[1:] {
+		if g != 0 {
+			text += "," + named(g)
+		}
+	}
+	return text
+}
+
 // keeps reports whether code is that of one client.
 func keeps(code uint64) bool { return code&(hashed|kept) == kept }
 
@@ -161,7 +172,7 @@ func (s *Server) part(e entry, out *protocol.Out[Message]) {
 // shares reports whether a request comes with the session, whoever waits: it was made before that began.
 func (s *Server) shares(w waiter) bool {
 	g := s.group()
-	return g != 0 && w.group() == g && w.time <= s.queue.shared.began
+	return g != 0 && w.takes(g) && w.time <= s.queue.shared.began
 }
 
 // admit supports whoever comes next of those who wait: where there is no owner the first one, and then a session
@@ -202,8 +213,8 @@ func (s *Server) letIn(begins bool, now int64, out *protocol.Out[Message]) {
 		return
 	}
 	var all []entry
-	for i := 0; i < s.queue.len() && (begins || s.queue.waiters[i].group() == g); {
-		if s.queue.waiters[i].group() == g {
+	for i := 0; i < s.queue.len() && (begins || s.queue.waiters[i].takes(g)); {
+		if s.queue.waiters[i].takes(g) {
 			all = append(all, s.queue.remove(i).entry)
 		} else {
 			i++
@@ -216,54 +227,156 @@ func (s *Server) letIn(begins bool, now int64, out *protocol.Out[Message]) {
 
 // downgrade lets those of group g in beside the client, who is inside alone.
 func (c *Client) downgrade(g protocol.Group, out *protocol.Out[Message]) {
-	if !c.group.Exclusive() || g.Exclusive() {
+	if !protocol.Group(c.groups).Exclusive() || g.Exclusive() {
 		return
 	}
-	c.group, c.relaxed = g, true
+	c.groups, c.relaxed = protocol.Groups(g), true
 	out.Broadcast(c.lower())
 }
 
-// lower tells a server in which group the client is.
-func (c *Client) lower() Message { return Message{Kind: Downgrade, Time: c.time, Token: c.wants()} }
+// lower tells a server which group the client wants from now on, or is in.
+func (c *Client) lower() Message {
+	return Message{Kind: Downgrade, Time: c.time, Group: c.wants()[0], After: c.head}
+}
 
-// onDowngrade: a client that is inside, and was alone, shares with those of a group. If it is the owner a session begins
-// for it and for all who wait for that group. If its request waits here it does not wait for its own group.
-func (s *Server) onDowngrade(own *entry, stored entry, group uint64, now int64, out *protocol.Out[Message]) {
-	switch {
-	case stored == (entry{}):
-	case own == nil:
-		if alone(s.queue.waiters[s.queue.find(stored.client)].group()) {
-			s.wait(waiter{entry: stored, mode: group}, now, out)
+// narrow makes the group in which most servers support the client the only one that it wants. It gives back what it has
+// in others. With all it tells each server that does not support it in that group, otherwise only those.
+func (c *Client) narrow(all bool, out *protocol.Out[Message]) {
+	g, _ := c.favourite()
+	c.groups = protocol.Groups(g)
+	for j := range c.servers {
+		s := &c.servers[j]
+		switch {
+		case s.serves(c.code(g)):
+			continue
+		case s.supports():
+			s.given, s.response = s.serial, response{}
+		case !all:
+			continue
 		}
-	case alone(s.group()):
+		out.Send(protocol.ID(j), c.lower())
+	}
+}
+
+// favourite is the group in which most servers support the client, and how many do. Of two it is the one that the client
+// likes less: a server at which nobody was gave the other one.
+func (c *Client) favourite() (group protocol.Group, supporters int) {
+	for g := range c.groups.All() {
+		code := c.code(g)
+		if k := c.count(func(s *view) bool { return s.serves(code) }); k >= supporters {
+			group, supporters = g, k
+		}
+	}
+	return group, supporters
+}
+
+// hopes reports whether the client may have a quorum in one group.
+func (c *Client) hopes() bool {
+	for g := range c.groups.All() {
+		code := c.code(g)
+		if c.count(func(s *view) bool { return s.serves(code) || s.awaited() && !s.refused }) >= c.m {
+			return true
+		}
+	}
+	return false
+}
+
+// takes reports whether the client wants a support that was given in a group. One of who was alone is as good as any.
+func (c *Client) takes(group uint64) bool {
+	groups := c.wants()
+	return alone(group) || slices.Contains(groups[:], group)
+}
+
+// serves reports whether we count the server for a group. A support that was given to who was alone counts for the group
+// that it came down to.
+func (s *view) serves(group uint64) bool {
+	return s.supports() && (s.group == group || alone(s.group))
+}
+
+// onDowngrade: a client wants this group only, or is in it. If it is inside alone, and the owner, a session begins
+// for it and for all who wait for that group. If it is an owner in another group it gives that support back. If its
+// request waits here it does so for this group.
+func (s *Server) onDowngrade(own *entry, stored entry, m Message, now int64, out *protocol.Out[Message]) {
+	w := waiter{entry: stored, mode: m.Group, head: m.After}
+	switch {
+	case stored == (entry{}), keeps(m.Group):
+	case own == nil:
+		if known := s.queue.waiters[s.queue.find(stored.client)]; known.groups() != w.groups() {
+			s.wait(w, now, out)
+		}
+	case s.group() == m.Group:
+	case !alone(s.group()):
+		s.yield(w, now, out)
+	default:
 		if s.queue == nil {
 			s.queue = new(queue)
 		}
 		if s.group() != 0 { // its own
 			out.Parted(stored.client, stored.time)
 		}
-		out.Joined(stored.client, stored.time, named(group))
-		s.begin(group, now, out)
+		out.Joined(stored.client, stored.time, named(m.Group))
+		s.begin(m.Group, now, out)
 		if s.queue.len() > 0 {
 			s.tell(stored, out)
 		}
 	}
 }
 
-// wants is the group that the client wants, or is in; 0: it is alone.
-func (c *Client) wants() uint64 {
-	switch {
-	case c.group == "":
-		return 0
-	case c.group.Keeps():
-		return kept | uint64(c.id)%kept
+// A choice is up to three groups of which a client wants any one, in order of preference; 0 first: it is alone.
+type choice [3]uint64
+
+// shortlist leaves out of several groups those of one who is alone, which are never needed, and what is more than a choice.
+func shortlist(wanted protocol.Groups) protocol.Groups {
+	if wanted.Len() == 1 {
+		return wanted
 	}
-	return share(c.group)
+	var some []string
+	for g := range wanted.All() {
+		if !g.Exclusive() && len(some) < len(choice{}) {
+			some = append(some, string(g))
+		}
+	}
+	if len(some) == 0 {
+		first, _, _ := strings.Cut(string(wanted), ",")
+		return protocol.Groups(first)
+	}
+	return protocol.Groups(strings.Join(some, ","))
+}
+
+// of reports whether a client may name the groups: the code of one that keeps is that one's only.
+func (groups choice) of(client protocol.ID) bool {
+	for i, g := range groups {
+		if keeps(g) && (i > 0 || g != keeper(client)) {
+			return false
+		}
+	}
+	return true
+}
+
+// keeper is the code of a client that keeps.
+func keeper(client protocol.ID) uint64 { return kept | uint64(client)%kept }
+
+// wants is what the client wants, or the group that it is in.
+func (c *Client) wants() (groups choice) {
+	k := 0
+	for g := range c.groups.All() {
+		groups[k] = c.code(g)
+		k++
+	}
+	return groups
+}
+
+// code is a group of the client as servers know it.
+func (c *Client) code(g protocol.Group) uint64 {
+	if g.Keeps() {
+		return keeper(c.id)
+	}
+	return share(g)
 }
 
 // spare is how many tokens the client wants beside the one that it enters with.
 func (c *Client) spare() uint64 {
-	if c.group.Keeps() {
+	if protocol.Group(c.groups).Keeps() {
 		return protocol.KeptTokens - 1
 	}
 	return 0
@@ -274,8 +387,8 @@ func sideOf(group uint64) request { return request{client: protocol.ID(1<<63 | g
 
 // side is whom a server said it supports: one request, or those of a group.
 func (s *view) side() request {
-	if s.token != 0 && s.serial == 0 {
-		return sideOf(s.token)
+	if s.group != 0 {
+		return sideOf(s.group)
 	}
 	return s.request
 }

@@ -122,6 +122,19 @@ var sharings = []story{
 		w.ask(c, s4)
 		w.inside(c)
 	}},
+	{"whoever shares does not wait for a server that refuses it", func() {
+		w := newWorld(Algorithm, 4, 2)
+		w.tryIn(w.client(1), "!w")
+		w.deliver(w.client(1), s1, Request)
+		c := w.client(2)
+		w.tryIn(c, "r")
+		w.receive(s4, c, Message{Kind: Refused, Time: 1, Token: 1})
+		for j := s1; j <= s3; j++ {
+			w.ask(c, j)
+		}
+		p := w.procs[c].(*Client)
+		want(p.answers() == 3 && p.resting, "it has %d answers, and rests: %v", p.answers(), p.resting)
+	}},
 	{"a token that comes with a support is no group", func() {
 		w := newWorld(Algorithm, 4, 1, option("fence", FenceOn))
 		c := w.client(1)
@@ -313,7 +326,7 @@ var sharings = []story{
 		owners(d)
 		w.receive(d, s1, Message{Kind: Release, Time: 1})
 		owners(c)
-		w.receive(b, s1, Message{Kind: Request, Time: 3, Token: share("r")})
+		w.receive(b, s1, Message{Kind: Request, Time: 3, Group: share("r")})
 		w.receive(c, s1, Message{Kind: Release, Time: 2})
 		owners(b)
 		w.receive(b, s1, Message{Kind: Release, Time: 3})
@@ -374,9 +387,9 @@ var sharings = []story{
 		w.settle()
 		w.exit(c)
 		w.settle()
-		want(w.procs[c].(*Client).group == "", "it remembers a group")
+		want(w.procs[c].(*Client).groups == "", "it remembers a group")
 		w.try(c)
-		want(w.flights[w.find(c, s1, Request)].msg.Token == 0, "it wants a group")
+		want(w.flights[w.find(c, s1, Request)].msg.Group == 0, "it wants a group")
 	}},
 }
 
@@ -497,7 +510,7 @@ func TestManyOwners(t *testing.T) {
 	s, out := newServer(0, protocol.Config{N: 4}), protocol.Out[Message]{}
 	for k := range protocol.ID(n) {
 		c := 4 + k*7919%n // in no order
-		s.Step(protocol.Event[Message]{Input: protocol.Input{Kind: protocol.Receive, From: c}, Msg: Message{Kind: Request, Time: uint64(c), Token: share("r")}}, &out)
+		s.Step(protocol.Event[Message]{Input: protocol.Input{Kind: protocol.Receive, From: c}, Msg: Message{Kind: Request, Time: uint64(c), Group: share("r")}}, &out)
 		out.Reset()
 	}
 	owners := slices.Collect(s.owners())

@@ -10,10 +10,10 @@ import (
 
 // The kinds of Message, with the fields that each carries.
 const (
-	Request   uint8 = iota // client: Time, Serial (the last support given back), Stage, Token (its group), After (its head start)
-	Response               // server: Owner, Time of the owner, Inc; of the reader's own support Serial and Token, and Stage; else Token is the group of the owners
+	Request   uint8 = iota // client: Time, Serial (the last support given back), Stage, Group (the one that it prefers), Token and Inc (further ones), After (its head start)
+	Response               // server: Owner, Time of the owner, Inc; Group of the owners; of the reader's own support Serial and Token, and Stage
 	Yield                  // client: Time, Serial, After (its head start)
-	Release                // client: Time; After (1: of a holder) and Token (its own, if it is not Time), where promises are made
+	Release                // client: Time; After (1: of a holder) and Token (its own, if it is not Time), where promises are made. With direct also to clients
 	Inquiry                // client: Time
 	Check                  // server: Time
 	SetToken               // client: Time, Serial, Token
@@ -21,8 +21,9 @@ const (
 	Refused                // server: Time, Token (its clock)
 	Recall                 // server: Time, Serial, Inc
 	Draining               // server: Inc
-	Downgrade              // client: Time, Token (its group from now on)
+	Downgrade              // client: Time, Group (its own from now on), After (its head start)
 	Promise                // server: Time of the reader's request, Serial and Token of the support that it will have, Owner and After (whom the server supports, and the time of its request), Inc
+	Transfer               // server, with direct: Time of the reader's request, Owner (who is next)
 )
 
 // A Stage says what the sender of a REQUEST waits for.
@@ -51,6 +52,7 @@ var messages = []protocol.Message{
 	Draining:  {Name: "DRAINING", From: protocol.OnlyMembers},
 	Downgrade: {Name: "DOWNGRADE", From: protocol.OnlyClients},
 	Promise:   {Name: "PROMISE", From: protocol.OnlyMembers},
+	Transfer:  {Name: "TRANSFER", From: protocol.OnlyMembers},
 }
 
 // A Message is what clients and servers send each other. Fields that a kind does
@@ -59,11 +61,12 @@ type Message struct {
 	Kind   uint8
 	Stage  Stage       // of the sender of a REQUEST; or Wanted
 	Time   uint64      // the timestamp of a request
-	Owner  protocol.ID // whom the server supports
-	Inc    uint64      // the server's incarnation
+	Owner  protocol.ID // whom the server supports; of a TRANSFER whom it will support
+	Inc    uint64      // the server's incarnation; of a REQUEST a further group
 	Serial uint64      // the number of a support
-	Token  uint64      // a fencing token or a clock, ns; or a group, see share
-	After  uint64      // of a PROMISE the time of Owner's request; of a RELEASE, and the RESPONSE on it, 1: that request has ended; of a REQUEST and a YIELD a head start, ns
+	Token  uint64      // a fencing token or a clock, ns; of a REQUEST a further group
+	Group  uint64      // the code of a group, see share; 0: of who is alone
+	After  uint64      // of a PROMISE the time of Owner's request; of a RELEASE, and the RESPONSE on it, 1: that request has ended; of a REQUEST, a YIELD and a DOWNGRADE a head start, ns
 }
 
 const source = "Chen, Lin, Lian, Zhang: Sigma: A Fault-Tolerant Mutual Exclusion Algorithm in Dynamic " +
@@ -97,6 +100,13 @@ var (
 		Range:   between(0, 3600e9),
 		Sound:   between(1e6, 1e9),
 		Doc:     "ns: no clock is further from real time (default 50ms)",
+	}
+	orderOption = protocol.Option{
+		Name:    "order",
+		Default: func(protocol.Config) int64 { return byClock },
+		Values:  []string{byClock: "clock", bySequence: "sequence", byID: "id"},
+		Local:   "leases, tokens and ages of requests are by the clock",
+		Doc:     "the total order of requests: by clock, by a sequence number of each client, or by the ids of clients (default clock)",
 	}
 	options = []protocol.Option{
 		quorumOption,
@@ -138,6 +148,13 @@ var (
 			Doc:     "1: servers tell the next in line that it is next, and a hand-over needs only the first of them, for n messages more; 0: they do not (default 0; poundlock serve has 1)",
 		},
 		{
+			Name:    "direct",
+			Default: func(protocol.Config) int64 { return 0 },
+			Range:   between(0, 1),
+			Local:   "clients have no connections to each other",
+			Doc:     "1: with promise=1 servers also tell a holder who is next, and it tells that client itself when it leaves, for n+1 messages more; 0: it does not (default 0, and on a network)",
+		},
+		{
 			Name:    "head",
 			Default: func(protocol.Config) int64 { return 0 },
 			Range:   between(0, protocol.MaxHeadStart),
@@ -163,6 +180,8 @@ var info = protocol.Info{
 	Cancels:   true,
 	Drains:    true,
 	Shares:    true,
+	Tells:     true,
+	Several:   true,
 	Early:     true,
 	Detector:  protocol.LeaseDetector,
 	Tolerates: protocol.Crash | protocol.Amnesia,
@@ -184,7 +203,7 @@ var literalInfo = protocol.Info{
 	Detector:  protocol.PerfectDetector,
 	Tolerates: protocol.Crash | protocol.Amnesia,
 	Messages:  messages,
-	Options:   []protocol.Option{quorumOption, checkOption},
+	Options:   []protocol.Option{quorumOption, checkOption, orderOption},
 	Quorum:    "quorum",
 	Claims:    claims(0, 0)[:2], // under contention it floods: see the package documentation
 }
@@ -194,7 +213,7 @@ var literalInfo = protocol.Info{
 var Algorithm = numbered(algorithm(info, newDefault, invariants[*Server](token)))
 
 // Literal is Figure 1 line by line, without any extension.
-var Literal = algorithm(literalInfo, newLiteral, invariants[*LiteralServer](literalToken))
+var Literal = banded(algorithm(literalInfo, newLiteral, invariants[*LiteralServer](literalToken)))
 
 type newProcess = func(id protocol.ID, c protocol.Config) protocol.Process[Message]
 

@@ -34,10 +34,14 @@ func TestConformance(t *testing.T) {
 				model(1, options),
 				model(2, options),
 				with(model(2, options), rooms),
+				with(model(2, options), func(c *check.Config) {
+					either(c)
+					c.Wants = [][]protocol.Groups{{"r,s"}, {"s,r"}}
+				}),
 				with(model(2, options), func(c *check.Config) { c.Crash, c.Suspect = 1, 1 }),
 			}}
 			if options != nil {
-				o.Exhaustive = o.Exhaustive[:3]
+				o.Exhaustive = o.Exhaustive[:4]
 				o.Skip = map[string]string{"Claims": "the first grants after a start pay for recording a token"}
 			}
 			algotest.Run(t, Algorithm, o)
@@ -67,10 +71,10 @@ func TestWireForm(t *testing.T) {
 			"01 05 09 03 01 04",
 			"RESPONSE(#9@5 inc=3 serial=1 token=4)",
 		},
-		{Message{Kind: Request, Time: 5, After: 7}, "10 05 00 00 07", "REQUEST(5 head=7)"},
-		{Message{Kind: Request, Time: 5, Stage: Again, Token: 'r', After: 7}, "10 05 00 04 72 07", "REQUEST(5 head=7 group=r again)"},
+		{Message{Kind: Request, Time: 5, After: 7}, "11 05 00 00 07", "REQUEST(5 head=7)"},
+		{Message{Kind: Request, Time: 5, Stage: Again, Group: 'r', After: 7}, "11 05 00 04 72 07", "REQUEST(5 head=7 group=r again)"},
 		{Message{Kind: Yield, Time: 5, Serial: 1}, "02 05 01", "YIELD(5 serial=1)"},
-		{Message{Kind: Yield, Time: 5, Serial: 1, After: 300}, "11 05 01 ac 02", "YIELD(5 head=300 serial=1)"},
+		{Message{Kind: Yield, Time: 5, Serial: 1, After: 300}, "12 05 01 ac 02", "YIELD(5 head=300 serial=1)"},
 		{Message{Kind: Release, Time: 5}, "03 05", "RELEASE(5)"},
 		{Message{Kind: Inquiry, Time: 5}, "04 05", "INQUIRY(5)"},
 		{Message{Kind: Check, Time: 5}, "05 05", "CHECK(5)"},
@@ -84,12 +88,24 @@ func TestWireForm(t *testing.T) {
 			"0c 05 09 04 03 01 07",
 			"PROMISE(5 after #9@4 inc=3 serial=1 token=7)",
 		},
+		{Message{Kind: Transfer, Time: 5, Owner: 9}, "13 05 09", "TRANSFER(5 to #9)"},
 		{Message{Kind: Release, Time: 5, After: 1, Token: 7}, "0e 05 07", "RELEASE(5 ended token=7)"},
 		{
 			Message{Kind: Response, Owner: 9, Time: 5, Inc: 3, Serial: 1, Token: 4, After: 1},
 			"0f 05 09 03 01 04",
 			"RESPONSE(#9@5 ended inc=3 serial=1 token=4)",
 		},
+		{Message{Kind: Request, Time: 5, Stage: Again, Group: 'r'}, "00 05 00 04 72", "REQUEST(5 group=r again)"},
+		{Message{Kind: Response, Owner: 9, Time: 5, Inc: 3, Group: 'r'}, "10 05 09 03 00 72", "RESPONSE(#9@5 inc=3 group=r)"},
+		{
+			Message{Kind: Response, Owner: 9, Time: 5, Inc: 3, Serial: 1, Token: 4, Group: 'r', Stage: Wanted},
+			"0d 05 09 03 01 04 72",
+			"RESPONSE(#9@5 inc=3 serial=1 token=4 group=r wanted)",
+		},
+		{Message{Kind: Downgrade, Time: 5, Group: 'r'}, "0b 05 72 00", "DOWNGRADE(5 group=r)"},
+		{Message{Kind: Downgrade, Time: 5, Group: 'r', After: 300}, "0b 05 72 ac 02", "DOWNGRADE(5 head=300 group=r)"},
+		{Message{Kind: Request, Time: 5, Group: 's', Token: 'r'}, "00 05 00 06 73 72 00", "REQUEST(5 group=s,r)"},
+		{Message{Kind: Request, Time: 5, Stage: Inside, Group: 's', Token: 'r', Inc: 't'}, "00 05 00 08 73 72 74", "REQUEST(5 group=s,r,t inside)"},
 	} {
 		b := Algorithm.Append(nil, c.m)
 		if got := fmt.Sprintf("% x", b); got != c.wire {
@@ -103,13 +119,26 @@ func TestWireForm(t *testing.T) {
 			t.Errorf("%s is read as %+v, %d bytes left, %v", c.text, m, len(rest), err)
 		}
 	}
-	for _, bad := range [][]byte{{0, 5, 0, 3}, {0, 5, 0}, {9, 5, 3}, {10}, {11, 5}, {13, 5, 0, 7}, {15, 5}, {18, 5, 1, 7}} {
+	for _, bad := range [][]byte{
+		{0, 5, 0, 3},
+		{0, 5, 0},
+		{9, 5, 3},
+		{10},
+		{11, 5},
+		{13, 5, 0, 7},
+		{15, 5},
+		{16, 5, 9, 3, 0, 0},
+		{0, 5, 0, 6, 73, 0, 72},
+		{0, 5, 0, 9, 73, 72, 72},
+		{19, 5},
+		{20, 5, 1, 7},
+	} {
 		if m, _, err := Algorithm.Read(bad); err == nil {
 			t.Errorf("% x is read as %+v", bad, m)
 		}
 	}
 	for _, text := range []protocol.Group{"", "!w", "readers"} {
-		m := Message{Kind: Request, Time: 5, Token: share(text)}
+		m := Message{Kind: Request, Time: 5, Group: share(text)}
 		got, rest, err := Algorithm.Read(Algorithm.Append(nil, m))
 		if got != m || len(rest) > 0 || err != nil {
 			t.Errorf("a request for %q is read as %+v, %v", text, got, err)
@@ -118,7 +147,7 @@ func TestWireForm(t *testing.T) {
 	// A queue out of order is no state.
 	s := newServer(0, protocol.Config{N: 4})
 	s.owner = entry{request{9, 1}, 1}
-	for _, w := range []waiter{{entry{request{7, 5}, 0}, 0, 0}, {entry{request{8, 4}, 0}, inside, 0}} {
+	for _, w := range []waiter{{entry: entry{request{7, 5}, 0}}, {entry: entry{request{8, 4}, 0}, mode: inside}} {
 		s.insert(w)
 	}
 	b := protocol.AppendState(nil, s)

@@ -129,7 +129,7 @@ var refreshEdits = []mutant.Replacement{
 	}
 	c.onIncarnation(j, m.Inc, now, out)`, "if s.inc == 0 {\n\t\treturn\n\t}"),
 	mutant.Edit("refresh: a holder does not ask again", "c.rerequest(j, Inside, out)", ""),
-	mutant.Edit("refresh: the stage is forgotten", ", Serial: c.servers[j].given, Stage: s,", ", Serial: c.servers[j].given,"),
+	mutant.Edit("refresh: the stage is forgotten", "given, Stage: s}", "given}"),
 	mutant.Edit("refresh: a waiter is not asked to give back",
 		"out.Send(e.client, Message{Kind: Recall, Time: e.time, Inc: s.inc, Serial: e.serial})", ""),
 	mutant.Edit("refresh: a waiter gives nothing back",
@@ -145,7 +145,7 @@ func TestRefreshMutants(t *testing.T) {
 			explore(Algorithm, 4, after("waiting.txt"), spaced),
 			explore(Algorithm, 4, after("waiting.txt"), spaced, func(c *check.Config) { c.Amnesia, c.Suspect = 1, 1 }),
 		},
-		Outside: outside("LiteralClient", "LiteralServer", "Client", "Server", "queue", "waiter", "view", "share", "keeps", "alone", "mode", "newLiteral", "newDefault",
+		Outside: outside("LiteralClient", "LiteralServer", "Client", "Server", "queue", "waiter", "view", "gossip", "newGossip", "share", "shortlist", "choice", "keeps", "alone", "newWaiter", "newLiteral", "newDefault",
 			"algorithm", "request", "count", "fresh", "setCheckTimer"),
 		Replace: refreshEdits,
 	})

@@ -1,6 +1,7 @@
 package sigma
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -17,7 +18,7 @@ import (
 // follows breaks that, and each time somebody waits for ever.
 //
 // The order of requests is that of their timestamps, which clients take from their
-// clocks. So clocks that tell each client its own time make any order.
+// clocks, unless the option order says otherwise. So clocks that tell each client its own time make any order.
 
 // ordered is the literal form in which the clock of client id shows at(id).
 func ordered(at func(id protocol.ID) int64) protocol.Algorithm[Message] {
@@ -44,65 +45,14 @@ func (t told) Step(ev protocol.Event[Message], out *protocol.Out[Message]) {
 	t.Process.Step(ev, out)
 }
 
-// band is the first timestamp of a client whose requests are ordered by its id.
-func band(id protocol.ID) int64 { return int64(id) << 32 }
-
-// byID orders requests by the ids of clients alone. Timestamps of one client still
-// tell its epochs apart; they are compared with those of no other client, so that
-// the checker may move them.
-func byID() protocol.Algorithm[Message] {
-	a := ordered(band)
-	counter := func(c protocol.ID) protocol.Counter {
-		return protocol.Counter{User: c, Least: uint64(band(c))}
-	}
-	move := func(r *request, f func(protocol.Counter, uint64) uint64) {
-		if *r != (request{}) {
-			r.time = f(counter(r.client), r.time)
-		}
-	}
-	a.MapState = func(p protocol.Process[Message], f func(protocol.Counter, uint64) uint64) {
-		switch p := p.(type) {
-		case told:
-			c := p.Process.(*LiteralClient)
-			if c.timestamp != 0 {
-				c.timestamp = f(counter(c.id), c.timestamp)
-			}
-			for j := range c.resp {
-				move(&c.resp[j], f)
-			}
-		case *LiteralServer:
-			move(&p.owner, f)
-			for i := range p.queue {
-				move(&p.queue[i], f)
-			}
-		}
-	}
-	a.MapMsg = func(ch protocol.Channel, m *Message, f func(protocol.Counter, uint64) uint64) {
-		client := ch.From
-		switch m.Kind {
-		case Response:
-			client = m.Owner
-		case Check:
-			client = ch.To
-		}
-		m.Time = f(counter(client), m.Time)
-	}
-	// What is said of a client may stay on its way while it goes through any number of
-	// epochs.
-	a.Bounds = []protocol.Bound{protocol.NewBound("epochs at once", 2, func(c told) uint64 {
-		return max(c.Process.(*LiteralClient).timestamp, uint64(c.now)) - uint64(c.now)
-	})}
-	return a
-}
-
 // Ordered by client id only, two clients that come again and again are always before
 // the third one: a run without end, in which every message arrives.
 func TestStarvationByID(t *testing.T) {
 	c := check.Config{
-		Config: protocol.Config{N: 1}, Clients: 3, Entries: []int{check.Unlimited, check.Unlimited, 1}, FIFO: true,
+		Config: protocol.Config{N: 1, Options: map[string]int64{"order": byID}}, Clients: 3, Entries: []int{check.Unlimited, check.Unlimited, 1}, FIFO: true,
 		Properties: []string{check.Starvation}, MaxMemory: 512 << 20,
 	}
-	v, err := check.Run(byID(), c)
+	v, err := check.Run(Literal, c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,14 +62,14 @@ func TestStarvationByID(t *testing.T) {
 		t.Errorf("%s is %s, loop at %d of %d steps", v.Property, v.Verdict, v.Loop, len(v.Trace))
 	}
 	want := check.Repeated{Property: check.Starvation, Reason: "c3 waits for ever"}
-	if got := algotest.Repeat(t, byID(), c, v); got != want {
+	if got := algotest.Repeat(t, Literal, c, v); got != want {
 		t.Errorf("taken again: %+v; want %+v", got, want)
 	}
 
 	// Without the other one, whoever leaves comes too late to be before the one that
 	// waits. (Clocks are cut off, so that this is not decided for all runs.)
 	c.Clients, c.Entries = 2, []int{check.Unlimited, 1}
-	if v, err = check.Run(byID(), c); err != nil || v.Verdict == check.Violated {
+	if v, err = check.Run(Literal, c); err != nil || v.Verdict == check.Violated {
 		t.Errorf("two clients: %s, %v: %s", v.Verdict, err, v.Reason)
 	}
 	t.Logf("two clients: %s, %d states: %s", v.Verdict, v.States, v.Bounds)
@@ -179,4 +129,91 @@ func overtakers(t *testing.T, a protocol.Algorithm[Message], c sim.Config) int {
 		most = max(most, k)
 	}
 	return most
+}
+
+// Theorem 3 excludes a server that restarts infinitely often, and says that it may block others: each time it may first hear of
+// somebody new. Here is such a run without end, in which one of four servers is faulty and the order of requests is fair to c1,
+// which comes before all others. Whenever m servers have answered c1, one of them is s4, which supports c2; so c1 gives
+// two supports back, and the third one is still on its way.
+func TestStarvationByRestarts(t *testing.T) {
+	text, err := os.ReadFile("testdata/restarts.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	prefix, loop, _ := strings.Cut(string(text), "loop\n")
+	lines := func(text string) (list []string) {
+		for line := range strings.Lines(text) {
+			if !strings.HasPrefix(line, "#") {
+				list = append(list, strings.TrimSpace(line))
+			}
+		}
+		return list
+	}
+	v := check.Verdict{Trace: append(lines(prefix), lines(loop)...), Loop: check.Mark(len(lines(prefix)))}
+	c := check.Config{
+		Config: protocol.Config{N: 4, Options: map[string]int64{"order": byID}}, Clients: 2, Entries: []int{1, check.Unlimited}, FIFO: true,
+		Amnesia: check.Unlimited, Cancel: check.Unlimited, Properties: []string{check.Starvation}, MaxMemory: 64 << 20,
+	}
+	want := check.Repeated{Property: check.Starvation, Reason: "c1 waits for ever"}
+	if got := algotest.Repeat(t, Literal, c, v); got != want {
+		t.Errorf("it is %+v, want %+v", got, want)
+	}
+}
+
+// The default form gives nothing back there: as long as s3 has not answered, c1 may have a quorum.
+func TestNoStarvationByRestarts(t *testing.T) {
+	for _, a := range []protocol.Algorithm[Message]{Literal, Algorithm} {
+		s := algotest.NewSystem(a, protocol.Config{N: 4}, 2)
+		const c1, c2 = protocol.ID(4), protocol.ID(5)
+		for j := range protocol.ID(4) {
+			s.Step(j, protocol.NewStart(1))
+			for c := c1; c <= c2 && a.Detector == protocol.LeaseDetector; c++ {
+				s.Step(c, protocol.Input{Kind: protocol.Restore, From: j, Arg: 1})
+			}
+		}
+		s.Try(c1)
+		s.Try(c2)
+		s.Deliver(c2, 3, 0)
+		for j := range protocol.ID(4) {
+			s.Deliver(c1, j, 0)
+		}
+		for _, j := range []protocol.ID{0, 1, 3} {
+			s.Deliver(j, c1, 0)
+		}
+		if got, want := s.Kinds[Yield], map[string]int{"literal": 2}[a.Variant]; got != want {
+			t.Errorf("%q: c1 gives %d supports back, want %d", a.Variant, got, want)
+		}
+		s.Deliver(2, c1, 0)
+		if got := len(s.Inside()) == 1; got != (a.Variant == "") {
+			t.Errorf("%q: with the last answer c1 is inside: %v", a.Variant, got)
+		}
+	}
+}
+
+// An order by a number of each client lets a client that is new come before one that waits, and an order by ids one with a small id;
+// neither changes who may be inside.
+func TestOrders(t *testing.T) {
+	for order, text := range orderOption.Values {
+		c := check.Config{
+			Config: protocol.Config{N: 2, Options: map[string]int64{"order": int64(order)}}, Clients: 2, Timers: check.NeverFire, MaxMemory: 256 << 20,
+		}
+		v, err := check.Run(Literal, c)
+		if err != nil || v.Verdict != check.Holds {
+			t.Errorf("%s: %s is %s (%s): %v", text, v.Property, v.Verdict, v.Bounds, err)
+		}
+	}
+	for order, want := range []bool{byClock: true, bySequence: false, byID: true} {
+		old := newLiteralClient(2, protocol.Config{N: 2, Options: map[string]int64{"order": int64(order)}})
+		fresh := newLiteralClient(3, protocol.Config{N: 2, Options: map[string]int64{"order": int64(order)}})
+		var first, later request
+		for range 3 {
+			first = request{2, old.fresh(100)}
+			old.timestamp = first.time
+		}
+		later = request{3, fresh.fresh(200)}
+		if got := first.before(later); got != want {
+			t.Errorf("%s: a request of a client that has made others comes before a later one of a new client: %v, want %v",
+				orderOption.Values[order], got, want)
+		}
+	}
 }

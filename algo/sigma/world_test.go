@@ -395,7 +395,9 @@ func (w *world) step(id protocol.ID, ev protocol.Event[Message]) {
 	}
 	if s, ok := w.procs[id].(*Server); ok {
 		owners, _ := s.table()
-		told := slices.SortedFunc(slices.Values(w.told[id]), func(r, q request) int { return r.stamp().Compare(q.stamp()) })
+		order := func(r, q request) int { return r.stamp().Compare(q.stamp()) }
+		slices.SortFunc(owners, order)
+		told := slices.SortedFunc(slices.Values(w.told[id]), order)
 		want(slices.Equal(told, owners), "server %d tells that it supports %v, and supports %v", id, told, owners)
 	}
 	if w.users[id] == protocol.InCrit && w.left[id] > 0 {
@@ -422,7 +424,7 @@ func (w *world) act(id protocol.ID, a protocol.Act) {
 		}
 		return
 	case protocol.Joined:
-		if alone := w.owner[id]; slices.Equal(w.told[id], []request{{alone.To, alone.Arg}}) && w.told[id][0] == r {
+		if alone := w.owner[id]; alone.To == r.client && alone.Arg == r.time && slices.Contains(w.told[id], r) {
 			w.owner[id] = protocol.Act{} // it shares from now on
 			return
 		}

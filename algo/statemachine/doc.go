@@ -13,17 +13,25 @@
 // asks for its end by a command, too. So all processes agree on whether an operation of that user comes before or
 // after it; after it, the operation fails everywhere.
 //
+// The form "memory" is a second algorithm for Theorem 4 of Chen et al. 2005: a lock alone, of clients. They propose to servers, which
+// accept, keep everything in memory and may restart empty; a place in the log is a section.
+//
 // # Model
 //
 // n processes of which a majority is up, asynchronous; channels are reliable and need not be FIFO; crashes; an
 // eventually perfect failure detector, which may be wrong for any time, of users and of coordinators. A process
 // that crashed does not come back, and a user that waits cannot give up.
 //
+// Memory: n servers with m of them up (more than half by default), of which fewer than 2m-n lose their memory in an epoch;
+// clients that are not known beforehand, and do not crash.
+//
 // # Properties
 //
 // What is done to the object, as history.Weak judges it: one-copy, contiguous, precedence, fresh, outcome, failed.
 // Users enter in the order of their commands. Once nobody is suspected by mistake any more: starvation freedom, and
 // every exit and every operation has its answer.
+//
+// Memory: mutual exclusion. A client that tries alone gets in; of several some does, unless their pauses go on to be equal.
 //
 // # Complexity
 //
@@ -32,6 +40,8 @@
 // steps. Where N is 2 or 3, a process and the coordinator are a majority: in the first form that process, too, knows
 // after 2 steps. To replace the coordinator takes 2 steps, 2(N-1) messages, and a proposal for each place that is not
 // decided. Nothing is ever dropped from the log: O(commands) space.
+//
+// Memory: 5N messages, and four delays to enter; O(clients that wait) space.
 //
 // # Source
 //
@@ -51,4 +61,5 @@
 // false suspicion; as announced also 3 of which one has them. More is beyond 256 MiB.
 // TestStorm: random worlds of up to 5 processes with false suspicions, also of coordinators, and crashes of a minority; with
 // TEST_LANE=long, 200 000 of each form.
+// Memory: TestConformanceMemory, TestMemoryExclusion and TestTheorem4.
 package statemachine

@@ -16,9 +16,11 @@ func (m Message) fields(c *protocol.Codec) Message {
 		c.Count(&m.LN[j], numbers(protocol.ID(j)))
 	}
 	c.Words(protocol.List(c, &m.Q))
+	c.Count(&m.Fence, fences)
 	return m
 }
 
+// ints counts what the papers have a message carry, which is no fencing token.
 func ints(m Message) int {
 	if m.Kind == Request {
 		return 1
@@ -31,11 +33,11 @@ func text(m Message, ring bool) string {
 	if m.Kind == Request {
 		return fmt.Sprintf("REQUEST(%d)", m.Number)
 	}
-	ln := strings.ReplaceAll(fmt.Sprint(m.LN), " ", ",")
-	if ring && len(m.Q) == 0 {
-		return "TOKEN(" + ln + ")"
+	parts := strings.ReplaceAll(fmt.Sprint(m.LN), " ", ",")
+	if !ring || len(m.Q) > 0 {
+		parts += "," + protocol.Listed(m.Q)
 	}
-	return "TOKEN(" + ln + "," + protocol.Listed(m.Q) + ")"
+	return fmt.Sprintf("TOKEN(%s,%d)", parts, m.Fence)
 }
 
 // Show is RN, and with the token its parts.
@@ -58,7 +60,7 @@ func (p *Process) State(c *protocol.Codec) {
 	}
 	if c.Bool(&p.token); !p.token {
 		if c.Reading() {
-			p.queue = p.queue[:0]
+			p.queue, p.fence = p.queue[:0], 0
 		}
 		return
 	}
@@ -69,8 +71,12 @@ func (p *Process) State(c *protocol.Codec) {
 		protocol.Upto(c, &p.queue[i], uint64(p.n-1))
 	}
 	c.Want(len(p.queue) <= p.n)
+	c.Count(&p.fence, fences)
 }
 
 // numbers is the counter of the requests of process j: RN[j] of everybody, LN[j]
 // and what REQUESTs of j carry.
 func numbers(j protocol.ID) protocol.Counter { return protocol.Counter{User: j} }
+
+// fences is the counter of entries, which is where the token is.
+var fences = protocol.Counter{Time: 1}

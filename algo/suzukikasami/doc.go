@@ -20,6 +20,8 @@
 // The order of tries is not kept: whose request reaches the token first is first, even
 // if it was made by somebody who knew of the other one.
 //
+// The fencing token of an entry is how many there were, itself included.
+//
 // # Complexity
 //
 // n messages an entry, or 0 when the process already holds the token; waiting
@@ -34,7 +36,8 @@
 //
 // # Deviations
 //
-// None in substance. The papers' procedures wait for the token in their middle;
+// None in substance. TOKEN carries how many entries there were, too, which the papers have no use for, and which is not counted
+// as an integer of it. The papers' procedures wait for the token in their middle;
 // here that is two steps. Ricart and Agrawala number requests by a clock of each process
 // that nobody else moves: it is the same as counting them. A process that holds the token at first is
 // free; it is the process that comes last in a run whose processes come in turn, so that no

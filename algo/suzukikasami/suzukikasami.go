@@ -14,11 +14,12 @@ const (
 
 var messages = []protocol.Message{Request: {Name: "REQUEST"}, Token: {Name: "TOKEN"}}
 
-// A Message is REQUEST(number) or TOKEN(LN, Q).
+// A Message is REQUEST(number) or TOKEN(LN, Q), which carries the fencing token of the last entry, too.
 type Message struct {
 	Kind   uint8
 	Number uint64   // of a REQUEST: its sender's, counted from 1
 	LN, Q  []uint64 // of a TOKEN: two parts of one vector, frozen once sent
+	Fence  uint64   // of a TOKEN
 }
 
 // Algorithm is the default form, with the queue on the token.
@@ -69,7 +70,11 @@ var model = protocol.Model[Message]{
 	Confluent: confluent,
 	// The checker takes from the numbers of each process what all others know of
 	// it; what is left is how many requests somebody has not heard of.
-	Bounds:     []protocol.Bound{protocol.NewBound("requests unheard of", 2, func(p *Process) uint64 { return slices.Max(p.rn) })},
+	// Nothing is left of how many entries there were, except behind a wrapper that has no counters.
+	Bounds: []protocol.Bound{
+		protocol.NewBound("requests unheard of", 2, func(p *Process) uint64 { return slices.Max(p.rn) }),
+		protocol.NewBound("entries", 4, func(p *Process) uint64 { return p.fence }),
+	},
 	Invariants: []protocol.Invariant{oneToken},
 }
 
@@ -94,9 +99,10 @@ type Process struct {
 
 	section protocol.Section // InRem, InTry or InCrit; in InTry it has no token
 	rn      []uint64         // RN[j]: the largest number received from j; of id itself, of its last request
-	token   bool             // it holds the token, whose two parts are
+	token   bool             // it holds the token, whose parts are
 	ln      []uint64         // LN[j]: the number of j's request served last; without the token, nothing
 	queue   []uint64         // Q: who gets the token next; empty unless inside
+	fence   uint64           // how many entries there were: the fencing token of the last one
 	queued  protocol.Set     // memory of enqueue
 }
 
@@ -137,6 +143,7 @@ func (p *Process) onToken(t Message, out *protocol.Out[Message]) {
 		panic("suzukikasami: a TOKEN that nobody waits for")
 	}
 	p.token = true
+	p.fence = t.Fence
 	copy(p.ln, t.LN)
 	p.queue = append(p.queue, t.Q...)
 	p.enter(out)
@@ -144,7 +151,8 @@ func (p *Process) onToken(t Message, out *protocol.Out[Message]) {
 
 func (p *Process) enter(out *protocol.Out[Message]) {
 	p.section = protocol.InCrit
-	out.Crit(0)
+	p.fence++
+	out.Crit(p.fence)
 }
 
 // exit records that the own request is served, and passes the token on to who is next.
@@ -212,8 +220,9 @@ func (p *Process) pass(to protocol.ID, out *protocol.Out[Message]) {
 	t := out.Words(p.n + len(p.queue))
 	copy(t, p.ln)
 	copy(t[p.n:], p.queue)
-	out.Send(to, Message{Kind: Token, LN: t[:p.n], Q: t[p.n:]})
+	out.Send(to, Message{Kind: Token, LN: t[:p.n], Q: t[p.n:], Fence: p.fence})
 	p.token = false
+	p.fence = 0
 	p.queue = p.queue[:0]
 }
 

@@ -145,7 +145,7 @@ func service() string {
 // Tries are not served in the order in which they happened before one another: p2, who
 // knows that p1 tries, tries afterwards, and its request is the first to reach the token.
 func TestOrder(t *testing.T) {
-	for k, token := range []string{"TOKEN([0,0,0],[])", "TOKEN([0,0,0])"} {
+	for k, token := range []string{"TOKEN([0,0,0],[],0)", "TOKEN([0,0,0],0)"} {
 		v, err := check.Run(causal.Of(forms[k]), check.Config{
 			Config: protocol.Config{N: 3}, Properties: []string{causal.Order},
 		})
@@ -200,15 +200,15 @@ func TestOldRequests(t *testing.T) {
 // Every text of the catalogue in one place, so that traces can be read.
 func TestText(t *testing.T) {
 	for want, m := range map[string]Message{
-		"REQUEST(7)":          {Kind: Request, Number: 7},
-		"TOKEN([1,0,2],[#0])": {Kind: Token, LN: []uint64{1, 0, 2}, Q: []uint64{0}},
-		"TOKEN([1,0,20],[])":  {Kind: Token, LN: []uint64{1, 0, 20}},
+		"REQUEST(7)":            {Kind: Request, Number: 7},
+		"TOKEN([1,0,2],[#0],4)": {Kind: Token, LN: []uint64{1, 0, 2}, Q: []uint64{0}, Fence: 4},
+		"TOKEN([1,0,20],[],0)":  {Kind: Token, LN: []uint64{1, 0, 20}},
 	} {
 		if got := Algorithm.Text(m); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
-	if got := RicartAgrawala.Text(Message{Kind: Token, LN: []uint64{1, 0}}); got != "TOKEN([1,0])" {
+	if got := RicartAgrawala.Text(Message{Kind: Token, LN: []uint64{1, 0}}); got != "TOKEN([1,0],0)" {
 		t.Errorf("got %q", got)
 	}
 }
@@ -236,6 +236,7 @@ func TestMutants(t *testing.T) {
 	mutant.Test(t, mutant.Config{
 		Checks: []mutant.Check{
 			model(Algorithm, 2, 2),
+			model(algotest.Fenced(Algorithm), 2, 2),
 			model(Algorithm, 3, 1),
 			model(Algorithm, 3, 2, 1, 1),
 			model(RicartAgrawala, 3, 1),
@@ -269,6 +270,9 @@ func TestMutants(t *testing.T) {
 				"if protocol.ID(k) <= p.id { k-- }; return protocol.ID(k)"),
 			mutant.Edit("after overlooks the neighbour", "p.id + protocol.ID(k)", "p.id + protocol.ID(k+1)"),
 			mutant.Edit("pass keeps the token", "p.token = false", ""),
+			mutant.Edit("an entry is not counted", "p.fence++", ""),
+			mutant.Edit("onToken does not take how many entries there were", "p.fence = t.Fence", ""),
+			mutant.Edit("pass does not tell how many entries there were", "Q: t[p.n:], Fence: p.fence}", "Q: t[p.n:]}"),
 			mutant.Edit("pass keeps the queue", "p.queue = p.queue[:0]", ""),
 			mutant.Edit("pass sends its own memory", "copy(t, p.ln)", "t = p.ln"),
 		},

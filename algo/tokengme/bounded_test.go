@@ -68,4 +68,8 @@ func resetsByStory() {
 			wrong("%d messages %s, want %d", got, messages[kind].Name, want)
 		}
 	}
+	s.want(2, "!w")
+	s.Settle()
+	s.inside(2)
+	s.unfenced(n)
 }

@@ -42,6 +42,7 @@ func (t *Token) fields(c *protocol.Codec) {
 	c.Bools(&t.Primary, &t.Safe)
 	protocol.Text(c, &t.Group)
 	c.Count(&t.Session, sessionsOf)
+	c.Count(&t.Fence, fences)
 	if c.Uint(&t.Old); !t.Primary {
 		return
 	}
@@ -67,7 +68,7 @@ func (t *Token) fields(c *protocol.Codec) {
 }
 
 // ints counts an integer for each of what the paper counts: a group is one, and an entry
-// of the queue is its process, number, age and groups. The flags of a token are one together.
+// of the queue is its process, number, age and groups; the fencing token is none of that. The flags of a token are one together.
 func ints(m Message) int {
 	switch m.Kind {
 	case Request:
@@ -108,7 +109,7 @@ func text(m Message) string {
 
 // String is the form of a token in traces: what it is of, and what it knows.
 func (t *Token) String() string {
-	text := fmt.Sprintf("%s,session=%d,old=%d,", t.Group, t.Session, t.Old)
+	text := fmt.Sprintf("%s,session=%d,old=%d,fence=%d,", t.Group, t.Session, t.Old, t.Fence)
 	if t.Safe {
 		text += "safe,"
 	}

@@ -36,6 +36,10 @@
 // any more. It would only make that rarer, for 2(n-1) messages or so, since a process must
 // hear whether it still gets a token before it asks again.
 //
+// The fencing token of an entry is a number on the token: it grows with each session, and with
+// each entry that is alone in one, so that those who share a session have one. There is none where numbers are bounded, which
+// this one cannot be, nor for clients, whose GRANT carries none.
+//
 // How many sessions may begin between the queuing of a request and the one that serves it
 // depends on the option selection and on n alone; see Longest. The queue has one entry of a
 // process at most, so with "fifo", which takes the group of the first entry, it is n-1. With
@@ -89,6 +93,8 @@
 //
 // A process that holds a token knows that RELEASEs of sessions before the last one are of no
 // use any more, and forgets them. That changes nothing but the number of states.
+//
+// A TOKEN carries a fencing token, that of the literal form, too. The paper has none, and it is not counted as an integer.
 //
 // Bounded numbers (section 5.2) need more than the paper says. On channels that are not FIFO
 // a process that has heard of no request but the first takes it for a new one as soon as the

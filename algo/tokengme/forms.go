@@ -45,11 +45,11 @@ func (f form) algorithm() protocol.Algorithm[Message] {
 	i := f.Info
 	i.Name, i.Family, i.Users = "tokengme", protocol.Token, protocol.Members
 	i.Source = "Mittal, Mohan: A Priority-Based Distributed Group Mutual Exclusion Algorithm When Group Access Is Non-Uniform, JPDC 2007"
-	i.Grouped, i.Several = true, f.several
+	i.Grouped, i.Several, i.Tells = true, f.several, !f.clients && !f.literal
 	i.Messages, i.Options, i.Claims = messages[:Release+1], f.options(), f.claims()
 	switch {
 	case f.clients:
-		i.Users, i.Messages, i.Cancels = protocol.Clients, messages, true
+		i.Users, i.Among, i.Messages, i.Cancels = protocol.Clients, true, messages, true
 		i.Lacks = []string{"concurrent-entry"} // once somebody gives up
 	case f.bounded:
 		i.Messages = messages[:AckSSN+1]

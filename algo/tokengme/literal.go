@@ -53,7 +53,7 @@ func (m *member) secondary(out *protocol.Out[Message]) *Token {
 	fulfilled := out.Words(m.n)
 	copy(fulfilled, m.token.Fulfilled)
 	t := &m.token
-	return &Token{Safe: t.Safe, Group: t.Group, Session: t.Session, Old: t.Old, Fulfilled: fulfilled}
+	return &Token{Safe: t.Safe, Group: t.Group, Session: t.Session, Old: t.Old, Fulfilled: fulfilled, Fence: t.Fence}
 }
 
 // expects panics unless a token may come: this process has requested, and holds none.
@@ -69,6 +69,14 @@ func (m *member) take(t *Token) {
 	m.held, m.token = true, *t
 	m.token.Fulfilled, m.token.Queue = fulfilled, append(queue[:0], t.Queue...)
 	copy(fulfilled, t.Fulfilled)
+}
+
+// fence is the fencing token of the next entry. Those who share a session have one.
+func (m *member) fence() uint64 {
+	if m.token.Group.Exclusive() {
+		m.token.Fence++
+	}
+	return m.token.Fence
 }
 
 // drop forgets the token.
@@ -212,7 +220,7 @@ func (p *LiteralProcess) onRelease(s uint64, out *protocol.Out[Message]) {
 func (p *LiteralProcess) newSession(out *protocol.Out[Message]) {
 	old := p.token
 	selected := old.Queue[selectType(old.Queue)]
-	next := Token{Group: protocol.Group(selected.Groups), Session: old.Session + 1, Old: old.Issued, Fulfilled: out.Words(p.n)}
+	next := Token{Group: protocol.Group(selected.Groups), Session: old.Session + 1, Old: old.Issued, Fulfilled: out.Words(p.n), Fence: old.Fence + 1}
 	var batch, rest []Entry
 	for _, e := range old.Queue {
 		if e.sameType(selected) {
@@ -281,5 +289,5 @@ func (p *LiteralProcess) enterIfSafe(out *protocol.Out[Message]) {
 
 func (p *LiteralProcess) enter(out *protocol.Out[Message]) {
 	p.inCS = true
-	out.CritIn(p.token.Group, 0)
+	out.CritIn(p.token.Group, p.fence())
 }

@@ -43,6 +43,9 @@ func (p *twin) Step(ev protocol.Event[Message], out *protocol.Out[Message]) {
 func effects(out *protocol.Out[Message]) string {
 	var list []string
 	for _, e := range out.Effects {
+		if e.Do == protocol.Wanted {
+			continue // which the paper has not
+		}
 		list = append(list, fmt.Sprint(e.Act, " ", text(e.Msg)))
 	}
 	return strings.Join(list, ", ")
@@ -116,6 +119,7 @@ func TestMutantsLiteral(t *testing.T) {
 		return protocol.Event[Message]{Input: protocol.Input{Kind: protocol.Receive, From: 1}, Msg: Message{Kind: kind, Token: &Token{Fulfilled: make([]uint64, 2)}}}
 	}
 	mutant.Test(t, mutant.Config{
+		Share: 4,
 		Checks: []mutant.Check{
 			of(model(2, twoGroups, 2)),
 			of(model(2, readWrite, 2)),

@@ -39,6 +39,7 @@ type Token struct {
 	Group     protocol.Group // type
 	Session   uint64
 	Old       uint64   // oldNoOfTokens: the secondary ones that the session before issued
+	Fence     uint64   // the fencing token of who is inside: it grows with each session, and each entry that is alone in one
 	Fulfilled []uint64 // by process: the number of its request that was granted last
 
 	// The rest is that of the primary token.

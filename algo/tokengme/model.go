@@ -26,15 +26,19 @@ func (f form) model() protocol.Model[Message] {
 	m.Bounds = []protocol.Bound{
 		protocol.NewBound("requests unheard of", 2, newest),
 		protocol.NewBound("sessions unheard of", 4, latest),
+		protocol.NewBound("entries", 6, func(m knows) uint64 { return m.self().token.Fence }), // behind a wrapper without counters
 	}
 	return m
 }
 
-// The counters: the requests of each process, the sessions, and the tries of each client.
+// The counters: the requests of each process, the sessions, the fencing tokens, and the tries of each client.
 func requestsOf(j protocol.ID) protocol.Counter   { return protocol.Counter{User: j} }
 func triesOf(client protocol.ID) protocol.Counter { return protocol.Counter{User: client, Time: 1} }
 
-var sessionsOf = protocol.Counter{Time: 2}
+var (
+	sessionsOf = protocol.Counter{Time: 2}
+	fences     = protocol.Counter{Time: 3}
+)
 
 // stale: a REQUEST that is not newer than what is known of its sender, a RELEASE of a
 // session before that which is known, and a GRANT of a try that is over.

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/poundlock/poundlock/algo/algotest"
 	"github.com/poundlock/poundlock/algo/algotest/mutant"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/check"
@@ -36,6 +37,8 @@ func TestMutants(t *testing.T) {
 	checks = append(checks,
 		of(Algorithm, concurrent),
 		of(Bounded, model(2, twoGroups, 2)),
+		of(algotest.Fenced(Algorithm), model(2, readWrite, 2)),
+		of(algotest.Fenced(Algorithm), model(3, twoGroups, 1)),
 		of(WithClients, clients(readWrite, readWrite, readWrite)),
 		of(WithClients, homes(3, clients(r, w, w, r))),
 		of(WithClients, homes(2, entries(clients(r, w, r), 1, 1, 3))),
@@ -47,7 +50,7 @@ func TestMutants(t *testing.T) {
 	)
 	for _, tell := range []func(){
 		messagesByStory, exclusiveByStory, admissionByStory, severalByStory, clientsByStory, selectionByStory, longestByStory,
-		batchByStory, keptByStory, latecomerByStory, overtakenByStory, tokensByStory, knownByTokenByStory, servedByStory, resetsByStory,
+		batchByStory, keptByStory, latecomerByStory, overtakenByStory, tokensByStory, knownByTokenByStory, servedByStory, resetsByStory, wantedByStory,
 	} {
 		checks = append(checks, storyOf(tell))
 	}
@@ -132,10 +135,16 @@ func TestMutants(t *testing.T) {
 			mutant.Edit("A6: a session lasts until all secondary tokens are back", "p.busy() || len(t.Queue) == 0",
 				"p.busy() || t.Issued > 0 && (p.session != t.Session || p.releases != t.Issued) || len(t.Queue) == 0"),
 			mutant.Edit("A6: the token stays here", "p.recordBatch(&first)\n\tp.drop()", "p.recordBatch(&first)"),
-			mutant.Edit("a new conflict is not remembered", "if p.contested = true; !p.busy() {", "if !p.busy() {"),
+			mutant.Edit("A6: the fencing token is that of the session before", "others.Fence++", ""),
+			mutant.Edit("who is alone in a session again has the same fencing token", "m.token.Fence++", ""),
+			mutant.Edit("a late secondary token has the first fencing token", "Old: t.Old, Fulfilled: fulfilled, Fence: t.Fence}", "Old: t.Old, Fulfilled: fulfilled}"),
+			mutant.Edit("a new conflict is not remembered", "p.contested = true\n", ""),
+			mutant.Edit("who enters is not told of what is known already", "out.CritIn(p.token.Group, 0)\n\t}\n\tp.tell(out)", "out.CritIn(p.token.Group, 0)\n\t}"),
+			mutant.Edit("who has the primary token is not told", "p.consider(j, out)\n\t\tp.tell(out)", "p.consider(j, out)"),
+			mutant.Edit("who has a secondary token is not told", "p.contested = true\n\t\tp.tell(out)", "p.contested = true"),
 			mutant.Edit("a token has the conflicts of the last one", "p.contested = p.opposed()\n\tif p.safe()", "p.contested = p.contested || p.opposed()\n\tif p.safe()"),
 			mutant.Edit("a token comes without conflicts", "p.contested = p.opposed()\n\tif p.safe()", "p.contested = false\n\tif p.safe()"),
-			mutant.Edit("whoever asks conflicts", "case !p.serves(r.groups):\n\t\tif p.contested", "default:\n\t\tif p.contested"),
+			mutant.Edit("whoever asks conflicts", "case !p.serves(r.groups):\n\t\tp.contested", "default:\n\t\tp.contested"),
 			mutant.Edit("drop keeps who is queued", "clear(p.queued)", ""),
 			mutant.Edit("secondary sends its own memory", "copy(fulfilled, m.token.Fulfilled)\n\tt", "fulfilled = m.token.Fulfilled\n\tt"),
 			mutant.Edit("a user that leaves is still inside", "p.inside = slices.Delete(p.inside, i, i+1)\n\t\tp.idle", "_ = i\n\t\tp.idle"),

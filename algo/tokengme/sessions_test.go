@@ -88,6 +88,46 @@ func latecomerByStory() {
 	s.inside(2, 3)
 }
 
+// A user inside hears of each request for which its session ends: the first that comes, with either token, and that which came with its
+// token. It hears nothing of those who share.
+func TestWanted(t *testing.T) { test(t, wantedByStory) }
+
+func wantedByStory() {
+	s := begin(Algorithm, members(4), 0)
+	told := func(who ...protocol.ID) {
+		slices.Sort(s.Wanted)
+		if got := slices.Compact(s.Wanted); !slices.Equal(got, who) {
+			wrong("%v are told that somebody waits, want %v", got, who)
+		}
+		s.Wanted = nil
+	}
+	for id := range protocol.ID(3) {
+		s.want(id, "a")
+		s.Settle()
+	}
+	s.inside(0, 1, 2)
+	told()
+	s.want(3, "b")
+	s.Settle()
+	told(0, 1, 2)
+	for id := range protocol.ID(3) {
+		s.Exit(id)
+	}
+	s.want(0, "a")
+	s.Deliver(0, 3, 0)
+	s.Settle()
+	s.inside(3)
+	told(3)
+	c := begin(WithClients, members(1), 2)
+	c.want(1, "a")
+	c.Settle()
+	c.want(2, "b")
+	c.Settle()
+	if len(c.Wanted) > 0 {
+		wrong("a member with clients tells itself that somebody waits")
+	}
+}
+
 // A RELEASE of a session overtakes one of the session before, and both of them the token.
 func TestOvertaken(t *testing.T) { test(t, overtakenByStory) }
 

@@ -207,6 +207,16 @@ func clientsByStory() {
 			wrong("member %d still knows of %d who wait, %d who left", id, len(p.waiting), len(p.left))
 		}
 	}
+	s.unfenced(2)
+}
+
+// unfenced says where one of n members counts fencing tokens.
+func (s story) unfenced(n protocol.ID) {
+	for id := range n {
+		if got := s.member(id).token.Fence; got != 0 {
+			wrong("member %d has come to fencing token %d", id, got)
+		}
+	}
 }
 
 // The model excludes these, and a process that meets them panics.

@@ -112,11 +112,21 @@ func (p *Process) learn(j protocol.ID, out *protocol.Out[Message]) {
 		r.groups = ""
 	case p.token.Primary:
 		p.consider(j, out)
+		p.tell(out)
 		p.newSession(out)
 	case !p.serves(r.groups):
-		if p.contested = true; !p.busy() {
+		p.contested = true
+		p.tell(out)
+		if !p.busy() {
 			p.release(out)
 		}
+	}
+}
+
+// tell tells a user who is inside that a request is known for which the session has to end.
+func (p *Process) tell(out *protocol.Out[Message]) {
+	if len(p.inside) > 0 && !p.local && p.conflict() {
+		out.Wanted()
 	}
 }
 
@@ -261,7 +271,10 @@ func (p *Process) newSession(out *protocol.Out[Message]) {
 	}
 	fulfilled := out.Words(p.n)
 	copy(fulfilled, t.Fulfilled)
-	others := Token{Group: group, Session: t.Session + 1, Old: t.Issued, Fulfilled: fulfilled}
+	others := Token{Group: group, Session: t.Session + 1, Old: t.Issued, Fulfilled: fulfilled, Fence: t.Fence}
+	if p.fenced() {
+		others.Fence++
+	}
 	first := others
 	first.Primary, first.Issued, first.Queue = true, uint64(len(p.batch)-1), rest
 	p.recordBatch(&first)
@@ -284,6 +297,9 @@ func (p *Process) newSession(out *protocol.Out[Message]) {
 		p.onToken(own, out)
 	}
 }
+
+// fenced: entries have fencing tokens. Those grow without bound, and a GRANT carries none.
+func (p *Process) fenced() bool { return p.smax == 0 && !p.local }
 
 // split makes p.batch the entries that want group, only the first one where it is
 // exclusive, and returns the others, older by one session, in memory of their own.

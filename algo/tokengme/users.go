@@ -74,11 +74,15 @@ func (p *Process) enter(i int, out *protocol.Out[Message]) {
 	u.wants = ""
 	at, _ := find(p.inside, u)
 	p.inside = slices.Insert(p.inside, at, u)
-	if p.local {
+	switch {
+	case p.local:
 		out.Send(u.id, Message{Kind: Grant, Number: u.try, Groups: protocol.Groups(p.token.Group)})
-	} else {
+	case p.fenced():
+		out.CritIn(p.token.Group, p.fence())
+	default:
 		out.CritIn(p.token.Group, 0)
 	}
+	p.tell(out)
 }
 
 // leave is A4: u is not inside any more, or does not wait.

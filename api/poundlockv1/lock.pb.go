@@ -541,8 +541,8 @@ type LockRequest struct {
 	// With whom the grant shares its locks.
 	Mode Mode `protobuf:"varint,6,opt,name=mode,proto3,enum=poundlock.v1.Mode" json:"mode,omitempty"`
 	// With MODE_GROUP the group, 1 to 1024 bytes of letters, digits and signs, without
-	// spaces and any of , ! | = #. There is one; a list has room for several of which
-	// any would do.
+	// spaces and any of , ! | = #; or up to three of which any one will do, in order of
+	// preference: Grant.group tells which one it is.
 	Groups []string `protobuf:"bytes,7,rep,name=groups,proto3" json:"groups,omitempty"`
 	// The request counts as made so much earlier, at most a minute: it comes before others that were made up to so much
 	// earlier, and after all that were made before that. A repeated Lock changes nothing about it.
@@ -689,7 +689,7 @@ type DowngradeRequest struct {
 	GrantId   string                 `protobuf:"bytes,2,opt,name=grant_id,json=grantId,proto3" json:"grant_id,omitempty"`
 	// MODE_SHARED or MODE_GROUP.
 	Mode Mode `protobuf:"varint,3,opt,name=mode,proto3,enum=poundlock.v1.Mode" json:"mode,omitempty"`
-	// As in LockRequest.
+	// With MODE_GROUP the group.
 	Groups        []string `protobuf:"bytes,4,rep,name=groups,proto3" json:"groups,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -9,6 +9,7 @@ import (
 
 	"github.com/poundlock/poundlock/internal/cli"
 	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/verify/check"
 	"github.com/poundlock/poundlock/verify/hunt"
 	"github.com/poundlock/poundlock/verify/sim"
 )
@@ -20,7 +21,7 @@ func TestWants(t *testing.T) {
 		want  []protocol.Groups // nil: an error with text
 		text  string
 	}{
-		{flags: []string{"b,a"}, want: []protocol.Groups{"a,b"}},
+		{flags: []string{"b,a"}, want: []protocol.Groups{"b,a"}},
 		{flags: []string{"p2=!w", "a"}, want: []protocol.Groups{"a", "!w", "a"}},
 		{flags: []string{"p1=a", "p2=b", "p3=c"}, want: []protocol.Groups{"a", "b", "c"}},
 		{flags: []string{"p1=a"}, text: "does not say what p2 wants"},
@@ -125,6 +126,7 @@ func TestTimedFindingsFaults(t *testing.T) {
 		Config: protocol.Config{N: 3}, Entries: []int{2}, Delay: sim.Constant(1), Think: sim.Constant(1), Hold: sim.Constant(1),
 		Seed: 5, CrashEvery: d, RecoverEvery: 2 * d, PauseEvery: 3 * d, PartitionEvery: 4 * d, AmnesiaEvery: 5 * d, FaultsUntil: 6 * d,
 		Detect: 7 * d, Lease: 8 * d, ClockOffset: 9 * d, Loss: 0.25, Dup: 0.5, Spaced: 2, Patience: 1234,
+		Downgrade: 0.75,
 	}
 	command, err := commandOf(protocol.Info{Name: "toy"}, true, hunt.Violation{Timed: true, Property: hunt.Stuck, Simulation: drawn})
 	if err != nil {
@@ -142,6 +144,17 @@ func TestTimedFindingsFaults(t *testing.T) {
 		}
 		if !reflect.DeepEqual(got.Field(k).Interface(), want.Field(k).Interface()) {
 			t.Errorf("%s: %v, want %v of %s", name, got.Field(k), want.Field(k), command)
+		}
+	}
+}
+
+// That of a run in which somebody comes down lets users do so.
+func TestFindingsDowngrade(t *testing.T) {
+	for _, comes := range []bool{false, true} {
+		v := hunt.Violation{Check: check.Config{Config: protocol.Config{N: 2}, Properties: []string{check.Exclusion}, Downgrade: comes}}
+		command, err := commandOf(protocol.Info{Name: "toy"}, false, v)
+		if err != nil || strings.Contains(command+" ", " --downgrade ") != comes {
+			t.Errorf("%s, %v: with --downgrade: %v", command, err, comes)
 		}
 	}
 }

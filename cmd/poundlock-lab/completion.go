@@ -49,6 +49,8 @@ func flagValues(_ *cobra.Command, f *pflag.Flag) cobra.CompletionFunc {
 		})
 	case "cache":
 		return cli.OneOf(noCache)
+	case "on":
+		return cli.OneOf(drivers...)
 	case "svg":
 		return cli.File("svg")
 	case "scenario":

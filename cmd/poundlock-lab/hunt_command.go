@@ -57,6 +57,9 @@ func commandOf(i protocol.Info, linked bool, v hunt.Violation) (string, error) {
 	if c.Spaced > 0 {
 		l.give("spaced", c.Spaced)
 	}
+	if c.Downgrade {
+		l.give("downgrade", true)
+	}
 	l.give("property", c.Properties[0])
 	return l.text()
 }

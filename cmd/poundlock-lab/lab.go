@@ -20,12 +20,13 @@ import (
 	"github.com/poundlock/poundlock/lab"
 	"github.com/poundlock/poundlock/lab/classics"
 	"github.com/poundlock/poundlock/lab/groups"
+	"github.com/poundlock/poundlock/lab/network"
 	"github.com/poundlock/poundlock/lab/statistics"
 	"github.com/poundlock/poundlock/lab/tokengme"
 	"github.com/poundlock/poundlock/lab/wme"
 )
 
-var experiments = slices.Concat(classics.Experiments, groups.Experiments, statistics.Experiments, tokengme.Experiments, wme.Experiments)
+var experiments = slices.Concat(classics.Experiments, groups.Experiments, network.Experiments, statistics.Experiments, tokengme.Experiments, wme.Experiments)
 
 // recomputable are those whose reports have the table of what each trial gave.
 var recomputable = slices.Concat(tokengme.Experiments, groups.Experiments)

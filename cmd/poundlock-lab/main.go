@@ -38,6 +38,7 @@ func program() *cli.Program {
 		huntCommand(),
 		judgeCommand(),
 		labCommand(),
+		processCommand(),
 		replayCommand(),
 		simCommand(),
 	)

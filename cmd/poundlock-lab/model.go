@@ -33,7 +33,7 @@ func (f *modelFlags) register(s *pflag.FlagSet) {
 		"`[USER=]SET|..` of groups, among which each try of all users chooses, or of one, such as p1=a,b|!w; ! before a group that is exclusive")
 	f.registerOperations(s, "for all, or one for each: N1,N2,.. (default 1 there)")
 	s.StringToIntVar(&f.faults, "faults", nil,
-		"how often each may happen: `NAME=NUMBER,..` of amnesia, crash, recover, suspect, cancel, drain, loss, dup and pause (default none)")
+		"how often each may happen: `NAME=NUMBER,..` of amnesia, crash, recover, suspect, cancel, drain, loss, dup and pause; -1 of amnesia and cancel is without end (default none)")
 	s.Lookup("faults").DefValue = ""
 	s.IntVar(&f.config.Decisions, "decisions", 0,
 		"`number` of decisions of consensus, the first ones, that may be made while the failure detector is wrong (default as many as suspicions and crashes)")

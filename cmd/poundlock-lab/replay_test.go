@@ -89,7 +89,7 @@ func TestReplayPage(t *testing.T) {
 	}
 	page := p.page(3, diagram.Width, 24)
 	for _, want := range []string{
-		"\n>   3  deliver p2 p1 REPLY(1)    p1 enters\n", "\n    4  exit p1 ", "after step 3 of 4\n",
+		"\n>   3  deliver p2 p1 REPLY(1)    p1 enters with token 2\n", "\n    4  exit p1 ", "after step 3 of 4\n",
 		"p1  inside     clock 1, request 1\n", "p2  remainder  clock 1\n",
 	} {
 		if !strings.Contains(page, want) {

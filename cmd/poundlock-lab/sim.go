@@ -3,11 +3,14 @@ package main
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"os"
+	"os/exec"
+	"os/signal"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,9 +20,11 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/poundlock/poundlock/internal/cli"
+	"github.com/poundlock/poundlock/verify/catalog"
 	"github.com/poundlock/poundlock/verify/history"
 	"github.com/poundlock/poundlock/verify/scenario"
 	"github.com/poundlock/poundlock/verify/sim"
+	"github.com/poundlock/poundlock/verify/workload"
 )
 
 type simFlags struct {
@@ -28,31 +33,40 @@ type simFlags struct {
 	scenario string
 	trace    string
 	history  string
+	on       string
 	json     bool
 }
 
 type distFlag struct{ *sim.Dist }
 
-func (d distFlag) Set(text string) (err error) { *d.Dist, err = sim.ParseDist(text); return err }
+func (d distFlag) Set(text string) (err error) { *d.Dist, err = workload.ParseDist(text); return err }
 func (d distFlag) Type() string                { return "DIST" }
 
 func simCommand() *cobra.Command {
 	f := &simFlags{}
 	c := &cobra.Command{
 		Use:   "sim ALGORITHM",
-		Short: "Run an algorithm in virtual time and measure it",
-		Long: `Run an algorithm in virtual time and measure it.
+		Short: "Run an algorithm in virtual time, or on a network, and measure it",
+		Long: `Run an algorithm in virtual time, or on a network, and measure it.
 
 Every process, or every client of a client-server algorithm, thinks, tries,
 holds and exits, again and again; first tries are spread evenly over one mean
 think time. Equal flags and seeds give equal runs. A DIST is constant:D,
 exponential:MEAN, uniform:LO,HI or skewed:LO,HI. With the default delay, milliseconds are hops.
 
-Exit status: 0 without violations, 1 with, 64 usage, 70 when a result cannot be
-written.`,
+With --on network each process is a node of this program, over TCP on the loopback interface, and
+proxies delay what passes between any two of them. The workload is the same as in virtual time; costs are those of
+this machine, beside the delays: give these enough, such as --delay constant:20ms. What the simulator
+predicts stands below what was measured. What a network does not have is refused. With --on processes
+each process is a program of its own, and a crash kills it; its user stays here, behind a pipe.
+
+Exit status: 0 without violations, 1 with, 3 when a run on a network is interrupted, 64 usage, 70 when a
+result cannot be written, or this machine has no network.`,
 		Example: `  poundlock-lab sim ricart-agrawala -n 10 --think constant:1s
   poundlock-lab sim sigma -n 4 --clients 50 --think constant:0ms \
-    --amnesia-every 2s`,
+    --amnesia-every 2s
+  poundlock-lab sim maekawa -n 5 --delay constant:20ms --think constant:0ms \
+    --entries 20 --on network`,
 		Args: oneAlgorithm,
 		RunE: func(c *cobra.Command, args []string) error { return f.run(c, args[0]) },
 	}
@@ -61,10 +75,23 @@ written.`,
 	s.StringVar(&f.scenario, "scenario", "", "`file` of faults at times, such as: at 30ms pause c1 for 10ms")
 	s.StringVar(&f.trace, "trace", "", "`file` to write each event to")
 	s.StringVar(&f.history, "history", "", "`file` to write the events of the users to, for poundlock-lab judge")
+	s.StringVar(&f.on, "on", onSimulator, "`driver` that runs it: simulator, network or processes")
 	s.BoolVar(&f.config.Digest, "digest", false, "print the SHA-256 of the run's log")
 	s.BoolVar(&f.json, "json", false, "print one JSON object")
 	return c
 }
+
+// The values of --on.
+const (
+	onSimulator = "simulator"
+	onNetwork   = sim.OnNetwork
+	onProcesses = sim.OnProcesses
+)
+
+var drivers = []string{onSimulator, onNetwork, onProcesses}
+
+// where is what a report says of a driver.
+var where = map[string]string{onNetwork: "a network", onProcesses: "a network, each process a program"}
 
 // register registers the flags that say what a run is, but for files.
 func (f *simFlags) register(s *pflag.FlagSet) {
@@ -85,6 +112,8 @@ func (f *simFlags) register(s *pflag.FlagSet) {
 	s.IntVar(&f.config.PerRequest, "per-request", 0, "`number` of groups that a request names, any of which will do (default 1)")
 	s.StringArrayVar(&f.sets, "wants", nil,
 		"`[USER=]SET` of groups that all users want all the time, or that one does, such as p1=a,b; ! before a group that is exclusive")
+	s.Float64Var(&f.config.Downgrade, "downgrade", 0,
+		"`probability` that whoever is inside alone in a group such as !r comes down to r, half-way through its hold")
 	f.registerOperations(s, "for all, or one for each: N1,N2,.. (default 1 there); --hold begins behind the last one")
 	s.Float64Var(&f.config.Bandwidth, "bandwidth", 0,
 		"`KBIT_PER_MS`: a message takes as much longer as its integers, of 32 bits each, need; 0: no longer")
@@ -144,6 +173,12 @@ func (f *simFlags) run(c *cobra.Command, name string) (err error) {
 	if err != nil {
 		return err
 	}
+	if !slices.Contains(drivers, f.on) {
+		return cli.Unknown(fmt.Errorf("--on %q: want simulator, network or processes", f.on), f.on, drivers, "")
+	}
+	if f.on != onSimulator && f.given("channels") && !s.FIFO {
+		return cli.Usagef("--channels %s: channels of a network are fifo", f.fifo)
+	}
 	if f.trace != "" {
 		file, err := os.Create(f.trace)
 		if err != nil {
@@ -167,18 +202,74 @@ func (f *simFlags) run(c *cobra.Command, name string) (err error) {
 	if bar != nil {
 		f.config.Progress = func(p sim.Progress) {
 			text := fmt.Sprintf("%s, %.3g events, %v simulated", name, float64(p.Events), p.Now.Round(time.Millisecond))
+			if f.on != onSimulator {
+				text = fmt.Sprintf("%s, %v on a network", name, p.Now.Round(time.Second))
+			}
 			bar.Show(text, float64(p.Entries)/float64(max(1, p.Total)))
 		}
 	}
-	r, err := e.Simulate(f.config)
+	r, err := f.drive(c, e)
 	bar.Finish()
 	if errors.Is(err, sim.ErrConfig) {
 		return refused(err)
+	}
+	if errors.Is(err, context.Canceled) {
+		return &cli.Status{Code: cli.ExitUndecided, Err: errors.New("interrupted")}
 	}
 	if err != nil {
 		return cli.Exit(cli.ExitInternal, err)
 	}
 	return ended(f.print(c.OutOrStdout(), r), r.ViolationCount > 0)
+}
+
+// drive runs it with the driver that is asked for.
+func (f *simFlags) drive(c *cobra.Command, e catalog.Entry) (r sim.Result, err error) {
+	if f.on == onSimulator {
+		return e.Simulate(f.config)
+	}
+	var program func() *exec.Cmd
+	if f.on == onProcesses {
+		self, err := os.Executable()
+		if err != nil {
+			return r, err
+		}
+		i := e.Info()
+		program = func() *exec.Cmd { return exec.Command(self, "process", i.Name, "--variant="+i.Variant) }
+	}
+	ctx, stop := interruptible(c)
+	defer stop()
+	if r, err = e.OnProcesses(ctx, f.config, program); err == nil {
+		r.Predicted, err = predict(e, f.config)
+	}
+	return r, err
+}
+
+// processCommand is what a process of a run is as a program of its own.
+func processCommand() *cobra.Command {
+	var variant string
+	c := &cobra.Command{
+		Use: "process ALGORITHM", Short: "Be a process of poundlock-lab sim --on processes", Hidden: true, Args: oneAlgorithm,
+		RunE: func(c *cobra.Command, args []string) error {
+			e := catalog.Find(args[0], variant)
+			if e == nil {
+				return cli.Usagef("no algorithm is called %q with --variant %q", args[0], variant)
+			}
+			// An interrupt of a terminal is for the program that drives this one.
+			signal.Ignore(os.Interrupt)
+			return e.Process(c.InOrStdin(), c.OutOrStdout())
+		},
+	}
+	c.Flags().StringVar(&variant, "variant", "", "of the algorithm")
+	return c
+}
+
+// predict is what the simulator says of a run on a network, whose channels are FIFO.
+func predict(e catalog.Entry, c sim.Config) (*sim.Prediction, error) {
+	c.History, c.Progress, c.FIFO = nil, nil, true
+	r, err := e.Simulate(c)
+	return &sim.Prediction{
+		MessagesPerEntry: r.MessagesPerEntry, Waiting: r.Waiting, Response: r.Response, SyncDelay: r.SyncDelay, Throughput: r.Throughput,
+	}, err
 }
 
 func popularity(text string) (p sim.Popularity, err error) {
@@ -246,6 +337,7 @@ func (f *simFlags) print(w io.Writer, r sim.Result) error {
 	d := r.Discarded
 	l.rowIf(d != sim.Discarded{}, "", "measured from %.4gs to %.4gs; discarded: the first %d and the last %d",
 		d.FromS, d.UntilS, d.Warmup, d.Cooldown)
+	l.rowIf(r.Downgrades > 0, "", "%d of them came down to a group", r.Downgrades)
 	l.rowIf(r.GaveUp+r.Ejected > 0, "", "%d tries gave up, %d critical sections were lost", r.GaveUp, r.Ejected)
 	for _, why := range slices.Sorted(maps.Keys(r.GaveUpReasons)) {
 		l.row("", "%d were told: %s", r.GaveUpReasons[why], why)
@@ -267,18 +359,22 @@ func (f *simFlags) print(w io.Writer, r sim.Result) error {
 	}
 	l.rowIf(r.Lost+r.Duplicated+r.Retransmitted > 0, "channels", "%d messages lost, %d duplicated, %d sent again",
 		r.Lost, r.Duplicated, r.Retransmitted)
-	l.row("integers a message", "%.4g", r.IntegersPerMessage)
-	summary := func(name string, s history.Summary) {
+	p := cmp.Or(r.Predicted, new(sim.Prediction))
+	l.rowIf(r.Predicted != nil, "", "predicted: %.4g an entry", p.MessagesPerEntry)
+	l.rowIf(r.On == "", "integers a message", "%.4g", r.IntegersPerMessage)
+	summary := func(name string, s, predicted history.Summary) {
 		l.rowIf(s.Count == 0, name, "none")
 		l.rowIf(s.Count > 0, name, "mean %.4g  p50 %.4g  p99 %.4g  max %.4g ms", s.Mean, s.P50, s.P99, s.Max)
+		l.rowIf(predicted.Count > 0, "", "predicted: mean %.4g ms", predicted.Mean)
 	}
-	summary("waiting", r.Waiting)
-	summary("response", r.Response)
-	summary("sync delay", r.SyncDelay)
+	summary("waiting", r.Waiting, p.Waiting)
+	summary("response", r.Response, p.Response)
+	summary("sync delay", r.SyncDelay, p.SyncDelay)
 	if r.OutcomeMS.Count > 0 {
-		summary("outcome", r.OutcomeMS)
+		summary("outcome", r.OutcomeMS, history.Summary{})
 	}
 	l.row("throughput", "%.4g entries/s", r.Throughput)
+	l.rowIf(r.Predicted != nil, "", "predicted: %.4g entries/s", p.Throughput)
 	if r.Sessions > 0 {
 		l.rowIf(r.Throughput90 > 0, "", "%.4g entries/s until 90%% were made", r.Throughput90)
 		l.row("sessions", "%d, %.4g entries each", r.Sessions, float64(r.Entries)/float64(r.Sessions))
@@ -287,7 +383,8 @@ func (f *simFlags) print(w io.Writer, r sim.Result) error {
 	l.row("Jain's index", "%.4f", r.Jain)
 	l.row("max bypass", "%d", r.MaxBypass)
 	l.rowIf(r.FencedEntries > 0, "slow path", "%.4g%% of %d grants past the first 6 clock bounds", 100*r.SlowPathShare, r.FencedEntries)
-	l.row("events", "%d, %.3g a second", r.Events, r.EventsPerS)
+	l.rowIf(r.On == "", "events", "%d, %.3g a second", r.Events, r.EventsPerS)
+	l.rowIf(r.On != "", "ran on", "%s, for %.4gs", where[r.On], r.VirtualSeconds)
 	l.rowIf(r.LogSHA256 != "", "log", "sha256 %s", r.LogSHA256)
 	l.row("violations", "%d", r.ViolationCount)
 	for _, v := range r.Violations {

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
@@ -34,6 +36,19 @@ func TestSimExitStatus(t *testing.T) {
 		if got := cmd.ProcessState.ExitCode(); got != c.want {
 			t.Errorf("sim %s: exit status %d, want %d\n%s%v", c.args, got, c.want, out, err)
 		}
+	}
+}
+
+// Whoever interrupts a run on a network learns nothing of it.
+func TestSimInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	c := simCommand()
+	c.SetArgs(strings.Fields("ricart-agrawala -n 2 --entries 1 --on network"))
+	c.SilenceErrors, c.SilenceUsage = true, true
+	var status *cli.Status
+	if err := c.ExecuteContext(ctx); !errors.As(err, &status) || status.Code != cli.ExitUndecided {
+		t.Errorf("error %v, want status %d", err, cli.ExitUndecided)
 	}
 }
 

@@ -40,11 +40,19 @@ type clusterFlags struct {
 }
 
 func (f *clusterFlags) register(s *pflag.FlagSet) {
-	s.StringVar(&f.file, "config", "", "YAML `file` with the names of flags as keys")
+	f.registerFile(s)
 	s.StringVar(&f.servers, "servers", "", "all servers of the cluster: `NAME=HOST:PORT,...` or NAME=unix:/path")
 	s.Uint64Var(&f.epoch, "epoch", 0, "`number` of the slot table, which grows with each change of an address; servers refuse older ones")
 	s.DurationVar(&f.clockBound, "clock-bound", slots.DefaultClockBound, "distance of every clock from real time, at most 1s")
 	s.BoolVar(&f.noAmnesia, "no-amnesia", false, "allow fewer than 4 servers: no server may lose its memory")
+	f.registerTLS(s)
+}
+
+func (f *clusterFlags) registerFile(s *pflag.FlagSet) {
+	s.StringVar(&f.file, "config", "", "YAML `file` with the names of flags as keys")
+}
+
+func (f *clusterFlags) registerTLS(s *pflag.FlagSet) {
 	s.StringVar(&f.tlsCert, "tls-cert", "", "PEM `file` with the certificate of this process")
 	s.StringVar(&f.tlsKey, "tls-key", "", "PEM `file` with its private key")
 	s.StringVar(&f.tlsCA, "tls-ca", "", "PEM `file` with the authorities that sign the other side's certificates")
@@ -179,16 +187,16 @@ func readConfigFile(path string) (map[string]string, error) {
 	return values, nil
 }
 
-// settings are the names of the flags of all commands that talk to a cluster:
+// settings are the names of the flags of all commands that take --config:
 // one file and one environment serve them all.
 func settings(root *cobra.Command) map[string]bool {
 	known := map[string]bool{}
-	for _, c := range root.Commands() {
-		if c.Hidden || c.Flags().Lookup("epoch") == nil {
-			continue
+	cli.EachCommand(root, func(c *cobra.Command) {
+		if !c.Hidden && c.Flags().Lookup("config") != nil {
+			c.Flags().VisitAll(func(f *pflag.Flag) { known[f.Name] = true })
 		}
-		c.Flags().VisitAll(func(f *pflag.Flag) { known[f.Name] = true })
-	}
+	})
+	known["at"], known["section"] = true, true // of poundlock kv: the command of kv with finds them in its environment
 	delete(known, "help")
 	return known
 }

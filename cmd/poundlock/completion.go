@@ -26,7 +26,7 @@ func flagValues(c *cobra.Command, f *pflag.Flag) cobra.CompletionFunc {
 	case "log-level":
 		return cli.OneOf("debug", "info", "warn", "error")
 	case "name":
-		if c.Name() == "serve" {
+		if c.Flags().Lookup("servers") != nil && c.Name() == "serve" {
 			return serverNames
 		}
 	case "config":
@@ -43,7 +43,7 @@ func arguments(c *cobra.Command) cobra.CompletionFunc {
 	switch c.Name() {
 	case "ca":
 		return cli.Directory
-	case "lock", "elect":
+	case "lock", "elect", "with":
 		return afterDashes
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"strconv"
 	"time"
@@ -30,9 +31,12 @@ variables as under poundlock lock, and is watched over in the same way. While no
 quorum of the servers can be reached elect goes on campaigning, once it has reached
 one.
 
+With --peer it goes through a peer of this host, and there are no servers: see
+poundlock peer.
+
 With --observe it runs nothing and does not campaign: it prints who leads, now and
 after each change, until it is ended by a signal. Lines are "leader LABEL ID TOKEN"
-(the token "-" where the servers do not know it), "nobody", or "unknown" while no
+(the token "-" where it is not known), "nobody", or "unknown" while no
 quorum of the servers answers. With --json each line is an object.
 
 Exit status: that of COMMAND, or 128 + the number of the signal that ended it or the
@@ -79,7 +83,7 @@ func (f *electFlags) run(cmd *cobra.Command, name string, command []string) erro
 	if err := transport.CheckName(name); err != nil {
 		return cli.Exit(cli.ExitUsage, err)
 	}
-	if err := f.fillDev(cmd); err != nil {
+	if err := f.fillPeer(cmd); err != nil {
 		return err
 	}
 	if f.json && !f.observe {
@@ -96,20 +100,17 @@ func (f *electFlags) run(cmd *cobra.Command, name string, command []string) erro
 func (f *electFlags) elect(
 	cmd *cobra.Command, waiting *interruption, signals chan os.Signal, name string, command []string,
 ) (result supervise.Result, err error) {
-	h, err := f.join(cmd, waiting)
+	e, err := f.electorate(cmd, waiting, name)
 	if err != nil {
 		return result, err
 	}
-	defer h.close()
-	if err := f.dial(cmd, waiting, h); err != nil {
-		return result, err
-	}
+	defer e.close()
 	if f.observe {
-		return result, cli.Exit(cli.ExitInternal, f.follow(waiting, h.Election(name), name, cmd.OutOrStdout()))
+		return result, cli.Exit(cli.ExitInternal, f.follow(e.observe(waiting), name, cmd.OutOrStdout()))
 	}
 	for {
 		var lost error
-		result, lost, err = f.term(waiting, h, name, command, signals)
+		result, lost, err = f.term(waiting, e, name, command, signals)
 		switch {
 		case err != nil:
 			return result, err
@@ -121,16 +122,88 @@ func (f *electFlags) elect(
 	}
 }
 
-// term is one campaign and what follows. Who leads holds the lock of the election's name. A
-// signal that ends the campaign is an error.
+// An electorate is those among whom there is an election: the clients of a cluster, or peers. Who leads holds the lock of
+// the election's name.
+type electorate struct {
+	lock    func(context.Context) (grant, error)
+	why     func(context.Context) string // who leads; "" where that is not known
+	observe func(context.Context) iter.Seq2[poundlock.Leader, error]
+	close   func()
+}
+
+// electorate reaches those that the flags name.
+func (f *electFlags) electorate(cmd *cobra.Command, ctx context.Context, name string) (e electorate, err error) {
+	if f.peer != "" {
+		r, err := f.dialPeer(ctx)
+		if err != nil {
+			return e, err
+		}
+		c := &candidate{f: f, name: name, remote: r}
+		return electorate{c.lock, func(context.Context) string { return "" }, c.observe, c.close}, nil
+	}
+	h, err := f.join(cmd, ctx)
+	if err != nil {
+		return e, err
+	}
+	if err := f.dial(cmd, ctx, h); err != nil {
+		h.close()
+		return e, err
+	}
+	m := h.Mutex(name)
+	return electorate{
+		lock: func(ctx context.Context) (grant, error) {
+			g, err := m.Lock(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return g, nil
+		},
+		why:     func(ctx context.Context) string { return inside(ctx, h.config, []string{name}, 0, "leads") },
+		observe: h.Election(name).Observe,
+		close:   h.close,
+	}, nil
+}
+
+// A candidate campaigns through a peer, by a new session where the last one was of no use: the peer may have
+// restarted.
+type candidate struct {
+	f    *electFlags
+	name string
+	*remote
+}
+
+func (c *candidate) lock(ctx context.Context) (grant, error) {
+	if c.remote == nil {
+		var err error
+		if c.remote, err = c.f.dialPeer(ctx); err != nil {
+			return nil, err
+		}
+	}
+	g, err := c.remote.lock(ctx, []string{c.name}, nil, false)
+	if err != nil {
+		c.close()
+		c.remote = nil
+	}
+	return g, err
+}
+
+func (c *candidate) observe(ctx context.Context) iter.Seq2[poundlock.Leader, error] {
+	return c.remote.observe(ctx, c.name)
+}
+
+func (c *candidate) close() {
+	if c.remote != nil {
+		c.remote.close()
+	}
+}
+
+// term is one campaign and what follows. A signal that ends the campaign is an error.
 func (f *electFlags) term(
-	waiting *interruption, h *holder, name string, command []string, signals chan os.Signal,
+	waiting *interruption, e electorate, name string, command []string, signals chan os.Signal,
 ) (result supervise.Result, lost, err error) {
-	return f.runUnder(waiting, []string{name}, command, signals, func() (*poundlock.Grant, error) {
-		stop := f.sayWhy(waiting, fmt.Sprintf("to lead %q", name), func(ctx context.Context) string {
-			return inside(ctx, h.config, []string{name}, 0, "leads")
-		})
-		g, err := f.campaign(waiting, h.Mutex(name))
+	return f.runUnder(waiting, []string{name}, command, signals, func() (grant, error) {
+		stop := f.sayWhy(waiting, fmt.Sprintf("to lead %q", name), e.why)
+		g, err := f.campaign(waiting, e.lock)
 		stop()
 		if err != nil {
 			return nil, f.explain(err)
@@ -140,10 +213,10 @@ func (f *electFlags) term(
 }
 
 // campaign goes on for as long as that may help: who stands by is to be there when
-// the servers are again.
-func (f *electFlags) campaign(ctx context.Context, m *poundlock.Mutex) (*poundlock.Grant, error) {
+// the servers, or the peers, are again.
+func (f *electFlags) campaign(ctx context.Context, lock func(context.Context) (grant, error)) (grant, error) {
 	for said := false; ; said = true {
-		g, err := m.Lock(ctx)
+		g, err := lock(ctx)
 		again := errors.Is(err, poundlock.ErrNoQuorum) || errors.Is(err, poundlock.ErrNotAcquired)
 		if !again || ctx.Err() != nil {
 			return g, err
@@ -172,9 +245,9 @@ type leaderJSON struct {
 	Token uint64 `json:"token,string,omitempty"`
 }
 
-// follow prints who leads until ctx ends.
-func (f *electFlags) follow(ctx context.Context, e *poundlock.Election, name string, out io.Writer) error {
-	for l, err := range e.Observe(ctx) {
+// follow prints who leads.
+func (f *electFlags) follow(observed iter.Seq2[poundlock.Leader, error], name string, out io.Writer) error {
+	for l, err := range observed {
 		if !f.json {
 			err = f.printLeader(out, l, err)
 		} else {

@@ -35,6 +35,7 @@ type holdFlags struct {
 	grace   seconds
 	least   seconds // grace that a release may set
 	audit   string
+	peer    string // an address of the API of a peer; "": servers
 }
 
 func (f *holdFlags) register(s *pflag.FlagSet, actions ...supervise.Action) {
@@ -49,7 +50,36 @@ func (f *holdFlags) register(s *pflag.FlagSet, actions ...supervise.Action) {
 	s.StringVar(&f.onLoss, "on-loss", string(supervise.Term), "`ACTION` when the lock is lost: "+alternatives(f.actions))
 	s.Var(&f.grace, "grace", "`DURATION` between SIGTERM and SIGKILL")
 	s.Var(&f.least, "release-grace", "shortest `DURATION` that poundlock release --grace may put in place of --grace (default as --grace)")
+	s.StringVar(&f.peer, "peer", "", "go through the peer at `unix:/path` or HOST:PORT, the --api of poundlock peer, in place of servers")
 	s.StringVar(&f.audit, "audit", "", "append a line of JSON for each grant, release and loss to this `FILE`")
+}
+
+// notThroughPeers are the flags that a peer does not know.
+var notThroughPeers = []string{
+	"servers", "epoch", "clock-bound", "no-amnesia", "max-hold", "semaphore", "head-start", "release-grace", "audit", "dev",
+	"tls-cert", "tls-key", "tls-ca", "tls-server-name",
+}
+
+// fillPeer is fillDev, and refuses --peer with a flag that a peer does not know.
+func (f *holdFlags) fillPeer(cmd *cobra.Command) error {
+	unknown := slices.IndexFunc(notThroughPeers, cmd.Flags().Changed) // now: fillDev changes what is given
+	if err := f.fillDev(cmd); err != nil {
+		return err
+	}
+	if f.peer != "" && unknown >= 0 {
+		return cli.Usagef("--peer and --%s exclude each other", notThroughPeers[unknown])
+	}
+	return nil
+}
+
+// dialPeer opens a session at the peer.
+func (f *holdFlags) dialPeer(ctx context.Context) (*remote, error) {
+	r, err := dialRemote(ctx, f.peer, time.Duration(f.lease))
+	if err != nil {
+		err = &toldError{poundlock.ErrNoQuorum, fmt.Sprintf("no peer at %s: %v", f.peer, err)}
+		return nil, &cli.Status{Code: cli.ExitNoQuorum, Err: err, Hint: "is poundlock peer running there, with this --api?"}
+	}
+	return r, nil
 }
 
 // The shortest lease leaves a busy machine the time to renew it, and to end a
@@ -83,6 +113,17 @@ func (f *holdFlags) check(cmd *cobra.Command) error {
 func alternatives(words []string) string {
 	last := len(words) - 1
 	return strings.Join(words[:last], ", ") + " or " + words[last]
+}
+
+// A grant is what a command runs under: a poundlock.Grant, or one that a peer holds for this process.
+type grant interface {
+	Names() []string
+	Tokens() []uint64
+	Group() string
+	Context() context.Context
+	LeaseEnd() time.Time
+	LeaveBy() time.Time
+	Unlock() error
 }
 
 // A holder is a client of the cluster that the flags name.
@@ -229,7 +270,7 @@ func title(names []string) string { return strings.Join(names, ", ") }
 // that was before the command; the other error that there was no grant, perhaps because a signal ended the wait, or that
 // the command could not be started.
 func (f *holdFlags) runUnder(
-	waiting *interruption, names, command []string, signals chan os.Signal, acquire func() (*poundlock.Grant, error),
+	waiting *interruption, names, command []string, signals chan os.Signal, acquire func() (grant, error),
 ) (result supervise.Result, lost, err error) {
 	dog, err := f.watchdog(names)
 	if err != nil {
@@ -306,6 +347,9 @@ func (f *holdFlags) lostError(names []string, cause error) error {
 	default:
 		// What a watchdog ends in time is not lost yet.
 		more = ": its lease was about to end: too few servers answered"
+		if f.peer != "" {
+			more = ": its lease was about to end: the peer did not answer"
+		}
 		for _, name := range names { // the first that was lost
 			if reason, ok := strings.CutPrefix(cause.Error(), fmt.Sprintf("poundlock: lock %q lost: ", name)); ok {
 				more = ": " + status.Printable(reason)

@@ -171,10 +171,12 @@ func TestBefore(t *testing.T) {
 			{Label: "w", AgeMS: 1000},
 			{Label: "me", Group: "shared", AgeMS: 500},
 			{Label: "tea", Group: "tea", AgeMS: 400},
+			{Label: "any", Group: "tea,shared", AgeMS: 300},
 		},
 	}
 	for label, want := range map[string]string{
 		"me":   "w asked for it 1s ago, and is next",
+		"any":  "w asked for it 1s ago, and is next",
 		"tea":  "a, b in shared have it, and the first asked for it 3s ago",
 		"w":    "a, b in shared have it, and the first asked for it 3s ago",
 		"mate": "a, b in shared have it, and the first asked for it 3s ago", // it is about to come in

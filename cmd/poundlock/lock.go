@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -25,8 +26,9 @@ whatever the order here, so that two that name the same locks never wait for eac
 other.
 
 With --shared any number of holders have the lock together, and exclude those without
-it. With --group G those of one group share it, and exclude all others. With
---semaphore N up to N holders of NAME are inside at a time.
+it. With --group G those of one group share it, and exclude all others; with
+--group G,G2,G3 any one of the groups will do, the first one where nobody has the lock.
+With --semaphore N up to N holders of NAME are inside at a time.
 
 Those who wait are served in the order of their requests. With --head-start D this one
 counts as made D earlier.
@@ -52,13 +54,16 @@ that compares POUNDLOCK_TOKEN with the largest one it has seen is safe from that
 COMMAND finds in its environment POUNDLOCK_NAME, POUNDLOCK_TOKEN (the fencing
 token, a decimal number that grows from grant to grant, except among holders that
 share the lock), POUNDLOCK_HOLDER (as poundlock status shows it) and POUNDLOCK_GROUP
-("shared", G, or empty). Of several locks there is one name and one token a line.
+("shared", the G, or empty). Of several locks there is one name and one token a line.
 
 --dev needs no cluster: it starts, or joins, a development cluster of this user,
 four servers in one background process on unix sockets in $XDG_RUNTIME_DIR/poundlock,
 or else in $TMPDIR/poundlock-UID (/tmp/poundlock-UID if TMPDIR is not set). It ends
 after a minute without clients. Two of these directories are two clusters: their
 locks do not exclude each other.
+
+With --peer it locks through a peer of this host, and there are no servers: see
+poundlock peer.
 
 Exit status: that of COMMAND, or 128 + the number of the signal that ended it; 64
 when called wrongly or without servers, 69 when no quorum of the servers can be
@@ -76,7 +81,7 @@ type lockFlags struct {
 	status    int
 	shared    bool
 	exclusive bool   // or none of the others
-	group     string // that shares the locks; of shared ones poundlock.Shared
+	group     string // that shares the locks, or any of these; of shared ones poundlock.Shared
 	semaphore int    // permits; 0: locks
 }
 
@@ -108,7 +113,7 @@ func lockCommand() *cobra.Command {
 	s.IntVarP(&f.status, "conflict-exit-code", "E", cli.ExitNotAcquired, "exit `STATUS` when the lock was not acquired, 0 to 255")
 	s.BoolVarP(&f.shared, "shared", "s", false, "share the lock with all others who do")
 	s.BoolVarP(&f.exclusive, "exclusive", "x", false, "share it with nobody, which is the default")
-	s.StringVar(&f.group, "group", "", "share the lock with the holders of this `GROUP`")
+	s.StringVar(&f.group, "group", "", "share the lock with the holders of this `GROUP[,GROUP..]`, or of the first that can be had")
 	s.IntVar(&f.semaphore, "semaphore", 0, "let up to `N` holders in, 1 to 100: NAME is a semaphore")
 	return cmd
 }
@@ -116,7 +121,7 @@ func lockCommand() *cobra.Command {
 // check fills the flags in and refuses those that make no sense.
 func (f *lockFlags) check(cmd *cobra.Command, names []string) error {
 	given := cmd.Flags().Changed
-	if err := cmp.Or(f.fillDev(cmd), checkRivals(cmd)); err != nil {
+	if err := cmp.Or(f.fillPeer(cmd), checkRivals(cmd)); err != nil {
 		return err
 	}
 	f.try = f.try || given("wait") && f.wait == 0
@@ -134,8 +139,8 @@ func (f *lockFlags) check(cmd *cobra.Command, names []string) error {
 	case f.shared:
 		f.group = poundlock.Shared
 	case given("group"):
-		if err := slots.CheckGroup(f.group); err != nil {
-			return cli.Usagef("--%w", err)
+		if err := slots.CheckGroups(f.groups()); err != nil {
+			return cli.Usagef("--group: %w", err)
 		}
 	}
 	return cmp.Or(cli.Within("-E", f.status, 0, 255), f.holdFlags.check(cmd))
@@ -157,21 +162,24 @@ func (f *lockFlags) run(cmd *cobra.Command, names, command []string) error {
 func (f *lockFlags) lock(
 	cmd *cobra.Command, waiting *interruption, signals chan os.Signal, names, command []string,
 ) (result supervise.Result, err error) {
-	h, err := f.join(cmd, waiting)
-	if err != nil {
-		return result, err
-	}
-	defer h.close()
 	ctx := context.Context(waiting)
 	if f.wait > 0 && !f.try {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, time.Duration(f.wait))
 		defer cancel()
 	}
+	if f.peer != "" {
+		return f.lockThrough(ctx, waiting, signals, names, command)
+	}
+	h, err := f.join(cmd, waiting)
+	if err != nil {
+		return result, err
+	}
+	defer h.close()
 	if err := f.dial(cmd, ctx, h); err != nil {
 		return result, err
 	}
-	result, lost, err := f.runUnder(waiting, names, command, signals, func() (*poundlock.Grant, error) {
+	result, lost, err := f.runUnder(waiting, names, command, signals, func() (grant, error) {
 		stop := func() {}
 		if !f.try {
 			stop = f.sayWhy(ctx, "for "+f.wanted(names), func(ctx context.Context) string { return f.inside(ctx, h.config, names) })
@@ -186,6 +194,36 @@ func (f *lockFlags) lock(
 	return result, cmp.Or(lost, err, error(&cli.Status{Code: result.Status}))
 }
 
+// lockThrough is lock at the API of a peer.
+func (f *lockFlags) lockThrough(
+	ctx context.Context, waiting *interruption, signals chan os.Signal, names, command []string,
+) (result supervise.Result, err error) {
+	r, err := f.dialPeer(ctx)
+	if err != nil {
+		return result, err
+	}
+	defer r.close()
+	result, lost, err := f.runUnder(waiting, names, command, signals, func() (grant, error) {
+		var groups []string
+		if f.group != "" {
+			groups = f.groups()
+		}
+		g, err := r.lock(ctx, names, groups, f.try)
+		if err != nil {
+			s := &cli.Status{Code: f.status, Err: trimPrefix(err)}
+			if errors.Is(err, poundlock.ErrNoQuorum) {
+				s.Code = cli.ExitNoQuorum
+			}
+			if errors.Is(err, context.DeadlineExceeded) {
+				s.Err = fmt.Errorf("%s not acquired: not within %v", f.wanted(names), f.wait)
+			}
+			return nil, s
+		}
+		return g, nil
+	})
+	return result, cmp.Or(lost, err, error(&cli.Status{Code: result.Status}))
+}
+
 // acquire is how to get what the flags ask for.
 func (f *lockFlags) acquire(c *poundlock.Client, names []string) func(context.Context) (*poundlock.Grant, error) {
 	switch {
@@ -193,13 +231,19 @@ func (f *lockFlags) acquire(c *poundlock.Client, names []string) func(context.Co
 		return c.Semaphore(names[0], f.semaphore).TryAcquire
 	case f.semaphore > 0:
 		return c.Semaphore(names[0], f.semaphore).Acquire
+	case f.try:
+		return f.locks(c, names).TryLock
 	}
-	m := c.Locks(names...).In(f.group).HeadStart(time.Duration(f.headStart))
-	if f.try {
-		return m.TryLock
-	}
-	return m.Lock
+	return f.locks(c, names).Lock
 }
+
+func (f *lockFlags) locks(c *poundlock.Client, names []string) *poundlock.Mutex {
+	groups := f.groups()
+	return c.Locks(names...).In(groups[0], groups[1:]...).HeadStart(time.Duration(f.headStart))
+}
+
+// groups are any of which will do; "": the holder is alone.
+func (f *lockFlags) groups() []string { return strings.Split(f.group, ",") }
 
 // notAcquired gives an error of acquire its status, and says who is inside.
 func (f *lockFlags) notAcquired(ctx context.Context, config poundlock.Config, names []string, err error) error {

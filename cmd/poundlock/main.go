@@ -26,10 +26,12 @@ func program() *cli.Program {
 		benchClientCommand(),
 		demoCommand(),
 		electCommand(),
+		kvCommand(),
 		lockCommand(),
 		locksCommand(),
 		releaseCommand(),
 		serveCommand(),
+		peerCommand(),
 		statusCommand(),
 	)
 	p.Commands = append(p.Commands, processes()...)

@@ -74,6 +74,9 @@ func (f *releaseFlags) run(cmd *cobra.Command, name string) error {
 	if err := control.CheckReason(f.reason); err != nil {
 		return &cli.Status{Code: cli.ExitUsage, Err: err, Hint: "say with --reason why: the holder and the servers' logs are told"}
 	}
+	if f.holder == "" && cmd.Flags().Changed("holder") {
+		return cli.Usagef("--holder %q: want the id, the label or the request of a client; without --holder all holders are asked", f.holder)
+	}
 	if cmd.Flags().Changed("grace") {
 		if err := cli.Within("--grace", f.grace, 0, time.Hour); err != nil {
 			return err

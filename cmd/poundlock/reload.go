@@ -15,13 +15,15 @@ import (
 	"github.com/poundlock/poundlock/node"
 )
 
-// tableReader returns what reads the slot table again, as it stands in the file then. Settings of
+// tableReader returns what reads the slot table again, the setting list, as it stands in the file then. Settings of
 // the command line and the environment beat the file: it must be called before the flags are
 // filled.
-func (f *clusterFlags) tableReader(cmd *cobra.Command) func() (epoch uint64, table []node.Peer, err error) {
+func (f *clusterFlags) tableReader(
+	cmd *cobra.Command, list string, check func([]node.Peer) ([]node.Peer, error),
+) func() (epoch uint64, table []node.Peer, err error) {
 	known, fixed := settings(cmd.Root()), map[string]bool{}
 	env := environment()
-	for _, name := range []string{"servers", "epoch"} {
+	for _, name := range []string{list, "epoch"} {
 		_, inEnv := env[name]
 		fixed[name] = inEnv || cmd.Flags().Changed(name)
 	}
@@ -29,8 +31,8 @@ func (f *clusterFlags) tableReader(cmd *cobra.Command) func() (epoch uint64, tab
 		if f.file == "" {
 			return 0, nil, errors.New("there is no --config file to read again")
 		}
-		if fixed["servers"] {
-			return 0, nil, fmt.Errorf("%s is not asked for --servers: a flag or the environment has them", f.file)
+		if fixed[list] {
+			return 0, nil, fmt.Errorf("%s is not asked for --%s: a flag or the environment has them", f.file, list)
 		}
 		values, err := readConfigFile(f.file)
 		if err != nil {
@@ -47,14 +49,28 @@ func (f *clusterFlags) tableReader(cmd *cobra.Command) func() (epoch uint64, tab
 				return 0, nil, fmt.Errorf("%s: epoch %q: %s", f.file, text, cli.Wanted("uint64"))
 			}
 		}
-		if table, err = slots.Parse(values["servers"]); err == nil {
-			table, err = slots.Check(table, f.noAmnesia)
+		if table, err = slots.Parse(values[list]); err == nil {
+			table, err = check(table)
 		}
 		if err != nil {
-			return 0, nil, fmt.Errorf("%s: servers: %w", f.file, err)
+			return 0, nil, fmt.Errorf("%s: %s: %w", f.file, list, err)
 		}
 		return epoch, table, nil
 	}
+}
+
+// reload has set take over the table that read gives. What cannot be read or set is logged, and the old
+// table stays.
+func (f *clusterFlags) reload(read func() (uint64, []node.Peer, error), set func(epoch uint64, table []node.Peer) error) {
+	epoch, table, err := read()
+	if err == nil {
+		err = set(epoch, table)
+	}
+	if err != nil {
+		f.log.Error("the slot table stays as it is", "error", err)
+		return
+	}
+	f.log.Info("read the slot table again", "file", f.file, "epoch", epoch)
 }
 
 // onHangup calls all of reload at each SIGHUP, until stop is called.

@@ -94,7 +94,7 @@ func serveCommand() *cobra.Command {
 func (f *serveFlags) run(cmd *cobra.Command) (err error) {
 	c := &f.c
 	f.log = slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: &f.level}))
-	readTable := f.tableReader(cmd)
+	readTable := f.tableReader(cmd, "servers", func(table []node.Peer) ([]node.Peer, error) { return slots.Check(table, f.noAmnesia) })
 	cluster, err := f.config(cmd)
 	if err != nil {
 		return err
@@ -122,7 +122,7 @@ func (f *serveFlags) run(cmd *cobra.Command) (err error) {
 	}
 	x, err := f.open(end.asked, cluster)
 	if err == nil {
-		defer onHangup(c.Audit.Reopen, func() { x.reload(readTable) })()
+		defer onHangup(c.Audit.Reopen, func() { x.reloadTable(readTable) })()
 		err = x.run(end)
 	}
 	status := new(cli.Status)

@@ -15,6 +15,7 @@ import (
 	"github.com/poundlock/poundlock"
 	"github.com/poundlock/poundlock/api"
 	"github.com/poundlock/poundlock/internal/cli"
+	"github.com/poundlock/poundlock/metrics"
 	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/server"
 	"github.com/poundlock/poundlock/transport"
@@ -96,7 +97,7 @@ func (x *serving) listenAdmin() error {
 	x.port, err = server.NewAdmin(x.server, server.AdminConfig{
 		Listen: x.admin, TLS: config, ClientCerts: x.tlsCA != "", Insecure: x.c.Insecure,
 		Quorum:     x.client.Available,
-		Collectors: []prometheus.Collector{clientMetrics(x.client), certMetrics(x.store)},
+		Collectors: []prometheus.Collector{metrics.Client(x.client), certMetrics(x.store)},
 		Log:        x.log,
 	})
 	switch {
@@ -177,21 +178,11 @@ func (x *serving) runLocks(e ending) error {
 	return errors.Join(err, <-ended)
 }
 
-// reload sets the table that read gives. What cannot be read or set is logged, and the old
-// table stays. Without a file that is worth no word if the signal had another purpose.
-func (x *serving) reload(read func() (uint64, []node.Peer, error)) {
-	if x.file == "" && x.c.Audit != nil {
-		return
+// reloadTable is reload. Without a file that is worth no word if the signal had another purpose.
+func (x *serving) reloadTable(read func() (uint64, []node.Peer, error)) {
+	if x.file != "" || x.c.Audit == nil {
+		x.reload(read, x.server.SetTable)
 	}
-	epoch, table, err := read()
-	if err == nil {
-		err = x.server.SetTable(epoch, table)
-	}
-	if err != nil {
-		x.log.Error("the slot table stays as it is", "error", err)
-		return
-	}
-	x.log.Info("read the slot table again", "file", x.file, "epoch", epoch)
 }
 
 // cannotServe is the end of a server that cannot do what a flag says.

@@ -54,7 +54,7 @@ func (f *lockFlags) wanted(names []string) string {
 	case f.shared:
 		return "shared " + what
 	case f.group != "":
-		return fmt.Sprintf("%s for group %q", what, f.group)
+		return what + " for group " + strings.ReplaceAll(strconv.Quote(f.group), ",", `" or "`)
 	}
 	return what
 }
@@ -98,9 +98,9 @@ func inside(ctx context.Context, config poundlock.Config, names []string, permit
 // before says who keeps the user with a label waiting for a lock. has is what somebody does who has it.
 func before(l *status.Lock, label, has string) string {
 	k := slices.IndexFunc(l.Waiters, func(w status.Waiter) bool { return w.Label == label })
-	if k > 0 && l.Group != "" && l.Waiters[k].Group == l.Group { // it would share, but for somebody who came before
+	if k > 0 && l.Group != "" && l.Waiters[k].Takes(l.Group) { // it would share, but for somebody who came before
 		for _, w := range l.Waiters[:k] {
-			if w.Group != l.Group {
+			if !w.Takes(l.Group) {
 				return fmt.Sprintf("%s asked for it %s ago, and is next", status.Who(w.Label, w.ID), status.Age(w.AgeMS))
 			}
 		}

@@ -96,7 +96,7 @@ func badCall(root *cobra.Command, args []string, err error) error {
 }
 
 // layers are names of packages with which errors begin.
-var layers = []string{"check", "hunt", "sim", "lab", "node", "server"}
+var layers = []string{"check", "hunt", "sim", "workload", "live", "lab", "node", "server"}
 
 // WithoutLayer takes the names of packages off that an error begins with: a user knows
 // the program alone.

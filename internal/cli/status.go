@@ -13,12 +13,14 @@ const (
 	ExitHolds       = 0
 	ExitError       = 1
 	ExitViolated    = 1
+	ExitNot         = 1 // it was asked, and is not so
 	ExitUndecided   = 3
 	ExitUsage       = 64
 	ExitNoQuorum    = 69
 	ExitInternal    = 70 // an algorithm's false claim, or output that cannot be written
 	ExitLost        = 74
 	ExitNotAcquired = 75
+	ExitUnknown     = 76 // whoever knows cannot be asked any more
 	ExitCannotRun   = 126
 )
 

@@ -88,7 +88,10 @@ func (c *conn) run() {
 }
 
 func (c *conn) dial() bool {
-	server, err := transport.Dial(c.ctx, "", c.p.target, nil)
+	c.p.mu.Lock()
+	target := c.p.target
+	c.p.mu.Unlock()
+	server, err := transport.Dial(c.ctx, "", target, nil)
 	if err != nil {
 		return false
 	}

@@ -3,7 +3,6 @@ package faultnet
 import (
 	"errors"
 	"io"
-	"math/rand/v2"
 	"net"
 	"slices"
 	"sync"
@@ -73,11 +72,7 @@ func (p *pipe) read(from net.Conn) {
 // push puts an item on the way, as soon as there is room. It reports false when the
 // connection has ended.
 func (p *pipe) push(i item) bool {
-	s, _ := p.c.p.now()
-	delay := s.delay
-	if s.jitter > 0 {
-		delay += rand.N(s.jitter)
-	}
+	delay := p.c.p.delay(p.dir)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if i.due = time.Now().Add(delay); i.due.Before(p.last) {
@@ -109,7 +104,7 @@ func (p *pipe) next() (i item, ok bool) {
 		}
 	}
 	if wait := time.Until(i.due); wait > 0 {
-		sleep(wait)
+		Sleep(wait)
 	}
 	return i, p.c.p.passes(p.dir, done)
 }

@@ -2,6 +2,7 @@ package faultnet
 
 import (
 	"context"
+	"math/rand/v2"
 	"net"
 	"sync"
 	"time"
@@ -25,15 +26,15 @@ const maxConns = 256
 
 // settings are what a proxy does at the moment.
 type settings struct {
-	delay  time.Duration // one way
-	jitter time.Duration // at most this much more
+	delay  time.Duration                 // one way
+	jitter time.Duration                 // at most this much more
+	draw   func(Direction) time.Duration // in place of both; nil: they count
 	cut    Direction
 }
 
 // A Proxy passes connections on to one target. Its methods may be called at any
 // time, from several goroutines, and act on open connections at once.
 type Proxy struct {
-	target   string
 	listener net.Listener
 
 	ctx    context.Context
@@ -41,6 +42,7 @@ type Proxy struct {
 	wg     sync.WaitGroup
 
 	mu      sync.Mutex
+	target  string
 	s       settings
 	changed chan struct{} // closed when s changes
 	conns   map[*conn]struct{}
@@ -73,8 +75,22 @@ func (p *Proxy) SetDelay(delay, jitter time.Duration) {
 	p.set(func(s *settings) { s.delay, s.jitter = max(0, delay), max(0, jitter) })
 }
 
+// Draw has what is read from now on arrive so much later as f says, which is given the direction and called once for
+// each read, by one goroutine at a time. A connection stays in order.
+func (p *Proxy) Draw(f func(Direction) time.Duration) { p.set(func(s *settings) { s.draw = f }) }
+
 // Cut lets nothing pass in a direction any more, until Heal.
 func (p *Proxy) Cut(d Direction) { p.set(func(s *settings) { s.cut |= d }) }
+
+// SetTarget has connections that are dialed from now on go to another target.
+func (p *Proxy) SetTarget(target string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.target = target
+}
+
+// SetCut lets nothing pass in d, and everything the other way.
+func (p *Proxy) SetCut(d Direction) { p.set(func(s *settings) { s.cut = d }) }
 
 // Heal ends every cut.
 func (p *Proxy) Heal() { p.set(func(s *settings) { s.cut = 0 }) }
@@ -107,6 +123,19 @@ func (p *Proxy) set(change func(*settings)) {
 	change(&p.s)
 	close(p.changed)
 	p.changed = make(chan struct{})
+}
+
+// delay is how long what has been read in direction d takes.
+func (p *Proxy) delay(d Direction) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.s.draw != nil:
+		return max(0, p.s.draw(d))
+	case p.s.jitter > 0:
+		return p.s.delay + rand.N(p.s.jitter)
+	}
+	return p.s.delay
 }
 
 // now are the settings, and a channel that is closed when they change.

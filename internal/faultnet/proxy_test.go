@@ -124,6 +124,54 @@ func TestDelay(t *testing.T) {
 	t.Logf("round trips: %v without delay, %v with 20ms, %v with 60ms", none, one, three)
 }
 
+// Delays may be drawn, each way for itself.
+func TestDraw(t *testing.T) {
+	p := start(t, target(t, "127.0.0.1:0", echo))
+	p.SetDelay(time.Hour, time.Hour)
+	drawn := map[Direction]int{}
+	p.Draw(func(d Direction) time.Duration {
+		if drawn[d]++; d == Up {
+			return 30 * time.Millisecond
+		}
+		return -time.Millisecond
+	})
+	if d := trip(t, dial(t, p)); d < 30*time.Millisecond {
+		t.Errorf("a round trip took %v", d)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if drawn[Up] != 1 || drawn[Down] != 1 {
+		t.Errorf("drawn %v, want once each way", drawn)
+	}
+}
+
+// A proxy lets one way through and not the other one, and a target may be elsewhere when it is dialed next.
+func TestElsewhere(t *testing.T) {
+	p := start(t, target(t, "127.0.0.1:0", func(c net.Conn) { c.Write([]byte("a")); io.Copy(io.Discard, c) }))
+	first := func(c net.Conn) byte {
+		t.Helper()
+		b := make([]byte, 1)
+		c.Write(b)
+		if _, err := io.ReadFull(c, b); err != nil {
+			t.Fatal(err)
+		}
+		return b[0]
+	}
+	p.SetCut(Both)
+	p.SetCut(0)
+	if got := first(dial(t, p)); got != 'a' {
+		t.Errorf("heard %q", got)
+	}
+	p.SetTarget(target(t, "127.0.0.1:0", func(c net.Conn) { c.Write([]byte("b")); io.Copy(io.Discard, c) }))
+	if got := first(dial(t, p)); got != 'b' {
+		t.Errorf("heard %q of the new target", got)
+	}
+	p.SetCut(Down)
+	c := dial(t, p)
+	c.Write([]byte{1})
+	quiet(t, c, 20*time.Millisecond)
+}
+
 // Many bytes under delay, jitter and back-pressure arrive complete and in order.
 func TestStream(t *testing.T) {
 	p := start(t, target(t, "127.0.0.1:0", echo))

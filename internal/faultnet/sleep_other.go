@@ -4,4 +4,5 @@ package faultnet
 
 import "time"
 
-func sleep(d time.Duration) { time.Sleep(d) }
+// Sleep is time.Sleep.
+func Sleep(d time.Duration) { time.Sleep(d) }

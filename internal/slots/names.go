@@ -3,6 +3,7 @@ package slots
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/poundlock/poundlock/protocol"
@@ -39,6 +40,25 @@ func CheckGroup(group string) error {
 	}
 	if _, err := protocol.ParseGroups(group); err != nil || strings.ContainsAny(group, ","+protocol.Alone) {
 		return fmt.Errorf("group %q: want 1 to %d letters, digits or signs without spaces, and none of , ! | = #", group, transport.MaxName)
+	}
+	return nil
+}
+
+// MaxGroups bounds the groups of which any one will do: a request has room for so many.
+const MaxGroups = 3
+
+// CheckGroups says what is wrong with groups of which any one will do.
+func CheckGroups(groups []string) error {
+	if len(groups) > MaxGroups {
+		return fmt.Errorf("%d groups: want %d at most, of which any one will do", len(groups), MaxGroups)
+	}
+	for i, g := range groups {
+		if err := CheckGroup(g); err != nil {
+			return err
+		}
+		if slices.Contains(groups[:i], g) {
+			return fmt.Errorf("group %q is named twice", g)
+		}
 	}
 	return nil
 }

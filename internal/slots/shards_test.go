@@ -121,7 +121,7 @@ func TestShardedTables(t *testing.T) {
 		"a/b/c" + four:                                       `server name "a/b/c": want NAME, or SHARD/NAME`,
 		strings.Join(long, ","):                              "have 1009 bytes together",
 		"a/s1=h:1,a/s2=h:2,a/s3=h:3,a/s4=h:4,b/s1=h:5":       "1 servers in shard b: fewer than four",
-		"a/s1=h:1,a/s2=h:2,a/s3=h:3,a/s4=h:4,b/s1=h:1":       "servers a/s1 and b/s1 have the same address",
+		"a/s1=h:1,a/s2=h:2,a/s3=h:3,a/s4=h:4,b/s1=h:1":       "a/s1 and b/s1 have the same address",
 	} {
 		table, err := Parse(text)
 		if err == nil {

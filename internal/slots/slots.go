@@ -5,12 +5,12 @@ package slots
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/poundlock/poundlock/algo/quorum"
 	"github.com/poundlock/poundlock/algo/sigma"
+	"github.com/poundlock/poundlock/internal/members"
 	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/transport"
@@ -49,8 +49,7 @@ func Check(table []node.Peer, noAmnesia bool) ([]node.Peer, error) {
 	if len(table) == 0 {
 		return nil, errors.New("the list of servers is empty")
 	}
-	table = slices.Clone(table)
-	slices.SortFunc(table, func(a, b node.Peer) int { return strings.Compare(a.Name, b.Name) })
+	table = members.Sorted(table)
 	for _, p := range table {
 		if err := checkName(p.Name); err != nil {
 			return nil, fmt.Errorf("server name %q: %w", p.Name, err)
@@ -95,3 +94,6 @@ func System(n int, eps time.Duration) protocol.Config {
 		"check": int64(10 * time.Second),
 	}}
 }
+
+// Algorithm is what servers and clients know of the algorithm that they run.
+func Algorithm() protocol.Info { return sigma.Algorithm.Info }

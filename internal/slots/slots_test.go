@@ -41,7 +41,7 @@ func TestBadTables(t *testing.T) {
 		"=h:1,b=h:2,c=h:3,d=h:4":    `server name ""`,
 		"a b=h:1,b=h:2,c=h:3,d=h:4": `server name "a b"`,
 		"a=h:1,a=h:2,c=h:3,d=h:4":   `"a" appears twice`,
-		"a=h:1,b=h:1,c=h:3,d=h:4":   "servers a and b have the same address h:1",
+		"a=h:1,b=h:1,c=h:3,d=h:4":   "a and b have the same address h:1",
 		"a=h,b=h:2,c=h:3,d=h:4":     `server a: address "h"`,
 		"a=:1,b=h:2,c=h:3,d=h:4":    `server a: address ":1"`,
 		"a=h:x,b=h:2,c=h:3,d=h:4":   `port "x": want a number`,

@@ -130,10 +130,13 @@ type Waiter struct {
 	ID       string `json:"id"`
 	Label    string `json:"label,omitempty"`
 	Request  string `json:"request,omitempty"`
-	Group    string `json:"group,omitempty"` // that it wants to share; absent: it wants to be alone
+	Group    string `json:"group,omitempty"` // that it wants to share, or any of these; absent: it wants to be alone
 	AgeMS    int64  `json:"age_ms"`
 	Supports int    `json:"supports"`
 }
+
+// Takes reports whether the client waits for a group, perhaps among others.
+func (w *Waiter) Takes(group string) bool { return slices.Contains(strings.Split(w.Group, ","), group) }
 
 // Ask asks the servers, and gives each lock to f, in the order of their names, until that
 // returns false. Budgets and verdicts are those of all locks that the query asks for.
@@ -289,7 +292,8 @@ func (c *Cluster) lock(shard, kind string, same []*server.Lock) Lock {
 			x.Label = r.Label
 		}
 		x.AgeMS = max(x.AgeMS, r.AgeMS)
-		if r.Request >= x.Request.Request { // the latest, where a server knows an older one
+		// The latest, where a server knows an older one. Where it waits for any of several groups it may have one already.
+		if r.Request > x.Request.Request || r.Request == x.Request.Request && strings.Count(r.Group, ",") <= strings.Count(x.Group, ",") {
 			x.Request.Request, x.Group = r.Request, r.Group
 		}
 		return x

@@ -266,6 +266,17 @@ func TestShared(t *testing.T) {
 	if text := waiters(l.Waiters, l.Waiting); text != "w (100ms), z in tea (100ms)" {
 		t.Errorf("waiters %q", text)
 	}
+	// A server where one of them waits for any of two groups does not know which one it has.
+	late := answer("s3", "w:100ms")
+	late.Status.Locks[0].Waiters = []server.Request{{ID: "a", Live: true, AgeMS: 9000, Group: "tea,readers"}}
+	for _, order := range [][]server.Answer{
+		{shared("s1", "a", "b"), shared("s2", "a", "b"), shared("s4", "a", "b"), late},
+		{late, shared("s1", "a", "b"), shared("s2", "a", "b"), shared("s4", "a", "b")},
+	} {
+		if _, l := merge(order...); l.Group != "readers" || len(l.Holders) != 2 {
+			t.Errorf("holders %+v in group %q", l.Holders, l.Group)
+		}
+	}
 	// Whoever does not share with the first one is none of them.
 	_, l = merge(shared("s1", "a", "b"), shared("s2", "a", "b"), answer("s3", "w:20s"), answer("s4", "w:20s"))
 	if l.Group != "" || len(l.Holders) != 1 || l.Holders[0].ID != "w" {

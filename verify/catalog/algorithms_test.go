@@ -52,7 +52,7 @@ func linked(text, page string) string { return fmt.Sprintf("[%s](%s)", text, pag
 
 // page is that of a form which has one of its own, else that of its algorithm.
 func page(name, variant string) string {
-	if variant == membership.Variant {
+	if strings.HasSuffix(variant, membership.Variant) {
 		return "algorithms/recovery.md" // one for all of them
 	}
 	if strings.HasPrefix(name, "wme-") {
@@ -67,12 +67,13 @@ func page(name, variant string) string {
 
 func TestPage(t *testing.T) {
 	for form, want := range map[[2]string]string{
-		{"centralised", ""}:          "algorithms/centralised.md",
-		{"centralised", "denied"}:    "algorithms/centralised.md",
-		{"centralised", "successor"}: "algorithms/centralised-successor.md",
-		{"token-ring", "regenerate"}: "algorithms/token-ring-regenerate.md",
-		{"tokengme", "recovery"}:     "algorithms/recovery.md",
-		{"wme-2", "paxos"}:           "algorithms/wme.md",
+		{"centralised", ""}:              "algorithms/centralised.md",
+		{"centralised", "denied"}:        "algorithms/centralised.md",
+		{"centralised", "successor"}:     "algorithms/centralised-successor.md",
+		{"token-ring", "regenerate"}:     "algorithms/token-ring-regenerate.md",
+		{"tokengme", "recovery"}:         "algorithms/recovery.md",
+		{"tokengme", "several-recovery"}: "algorithms/recovery.md",
+		{"wme-2", "paxos"}:               "algorithms/wme.md",
 	} {
 		if got := page(form[0], form[1]); got != want {
 			t.Errorf("%s: %s, want %s", form, got, want)

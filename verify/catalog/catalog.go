@@ -3,6 +3,10 @@
 package catalog
 
 import (
+	"context"
+	"io"
+	"os/exec"
+
 	"github.com/poundlock/poundlock/algo/bakery"
 	"github.com/poundlock/poundlock/algo/bully"
 	"github.com/poundlock/poundlock/algo/carvalhoroucairol"
@@ -40,6 +44,11 @@ type Entry interface {
 	// Simulator returns a function that does the same for many short runs, each in
 	// the memory of the one before. It is for one goroutine.
 	Simulator() func(sim.Config) (sim.Result, error)
+	// OnNetwork runs the algorithm with nodes over TCP, in real time.
+	OnNetwork(ctx context.Context, c sim.Config) (sim.Result, error)
+	// OnProcesses does the same with a program for each process, which calls Process with its standard input and output.
+	OnProcesses(ctx context.Context, c sim.Config, program func() *exec.Cmd) (sim.Result, error)
+	Process(in io.Reader, out io.Writer) error
 	Check(c check.Config) (check.Verdict, error)
 	// Walk begins one run within a model of the checker.
 	Walk(c check.Config) (*check.Walk, error)
@@ -98,10 +107,13 @@ var All = []Entry{
 	Of(carvalhoroucairol.Algorithm),
 	Of(centralised.Algorithm),
 	Of(centralised.WithDenied),
+	recovering(centralised.Algorithm),
 	elected(centralised.Successor, bully.Algorithm),
 	Of(dijkstra.Algorithm),
 	Of(lamport.Algorithm),
 	Of(lamport.Unordered),
+	Of(lamport.Multicast),
+	Of(lamport.MulticastUnordered),
 	quick(maekawa.Basic),
 	quick(maekawa.PrintedVote),
 	quick(maekawa.Algorithm),
@@ -117,6 +129,7 @@ var All = []Entry{
 	quick(sigma.Literal),
 	quick(statemachine.Algorithm),
 	quick(statemachine.Announced),
+	quick(statemachine.Memory),
 	quick(suzukikasami.Algorithm),
 	quick(suzukikasami.RicartAgrawala),
 	recovering(suzukikasami.Algorithm),
@@ -126,6 +139,8 @@ var All = []Entry{
 	quick(tokengme.Bounded),
 	quick(tokengme.WithClients),
 	recovering(tokengme.Algorithm),
+	recovering(tokengme.Several),
+	recovering(tokengme.Bounded),
 	quick(tokenring.Algorithm),
 	quick(tokenring.Resting),
 	quick(tokenring.Bidirectional),

@@ -1,13 +1,17 @@
 package catalog
 
 import (
+	"context"
 	"fmt"
+	"io"
+	"os/exec"
 	"slices"
 
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/causal"
 	"github.com/poundlock/poundlock/verify/check"
 	"github.com/poundlock/poundlock/verify/hunt"
+	"github.com/poundlock/poundlock/verify/live"
 	"github.com/poundlock/poundlock/verify/sim"
 	"github.com/poundlock/poundlock/wrap/reliable"
 )
@@ -36,6 +40,19 @@ func (e entry) Info() protocol.Info { return e.algorithm.Info }
 func (e entry) Simulate(c sim.Config) (sim.Result, error) { return e.simulator()(c) }
 
 func (e entry) Simulator() func(sim.Config) (sim.Result, error) { return e.simulator() }
+
+func (e entry) OnNetwork(ctx context.Context, c sim.Config) (sim.Result, error) {
+	return e.OnProcesses(ctx, c, nil)
+}
+
+func (e entry) OnProcesses(ctx context.Context, c sim.Config, program func() *exec.Cmd) (sim.Result, error) {
+	if e.linked {
+		return sim.Result{}, fmt.Errorf("%w: %s: --link: not on a network: nodes have reliable channels", sim.ErrConfig, e.algorithm.Name)
+	}
+	return live.Run(ctx, e.algorithm, c, program)
+}
+
+func (e entry) Process(in io.Reader, out io.Writer) error { return live.Process(e.algorithm, in, out) }
 
 func (e entry) Check(c check.Config) (check.Verdict, error) {
 	a, err := e.model(c)

@@ -34,10 +34,9 @@ type Message[M any] struct {
 
 // Process is a process of the algorithm with its vectors.
 type Process[M any] struct {
-	inner  protocol.Process[M]
-	id     protocol.ID
-	user   bool
-	shifts bool // the counters of inner may be moved
+	inner protocol.Process[M]
+	id    protocol.ID
+	user  bool
 
 	known vector // Invariant: a user counts itself
 	tried vector // of the try that goes on or led inside; empty where there is none
@@ -65,14 +64,14 @@ func Of[M any](a protocol.Algorithm[M]) protocol.Algorithm[Message[M]] {
 	w := protocol.Algorithm[Message[M]]{
 		Info: a.Info,
 		New: func(id protocol.ID, c protocol.Config) protocol.Process[Message[M]] {
-			p := &Process[M]{inner: a.New(id, c), id: id, shifts: a.MapState != nil}
+			p := &Process[M]{inner: a.New(id, c), id: id}
 			if p.user = (id < protocol.ID(c.N)) == (a.Users == protocol.Members); p.user {
 				p.known = vector{{id, least}}
 			}
 			return p
 		},
 		Fields: func(m Message[M], c *protocol.Codec) Message[M] {
-			if a.MapMsg != nil || !c.Moving() {
+			if !c.Moving() { // the algorithm moves its own counters
 				m.Inner = a.Visit(m.Inner, c)
 			}
 			m.known.fields(c)
@@ -83,7 +82,19 @@ func Of[M any](a protocol.Algorithm[M]) protocol.Algorithm[Message[M]] {
 		Text:   func(m Message[M]) string { return a.Text(m.Inner) },
 	}
 	w.Tolerates &^= protocol.Recovery // who comes back has forgotten its tries
-	w.MapState, w.MapMsg = protocol.MapState[Message[M]], protocol.MapMsg(w.Fields)
+	moveKnown := protocol.MapMsg(w.Fields)
+	w.MapState = func(p protocol.Process[Message[M]], f func(protocol.Counter, uint64) uint64) {
+		protocol.MapState(p, f)
+		if a.MapState != nil {
+			a.MapState(p.(*Process[M]).inner, f)
+		}
+	}
+	w.MapMsg = func(ch protocol.Channel, m *Message[M], f func(protocol.Counter, uint64) uint64) {
+		moveKnown(ch, m, f)
+		if a.MapMsg != nil {
+			a.MapMsg(ch, &m.Inner, f)
+		}
+	}
 	w.Invariants = append([]protocol.Invariant{{
 		Name: Order,
 		Err:  func(v *protocol.View) error { return overtaken[M](v, a.Users) },
@@ -159,7 +170,7 @@ func (p *Process[M]) Step(ev protocol.Event[Message[M]], out *protocol.Out[Messa
 
 // State implements protocol.Process.
 func (p *Process[M]) State(c *protocol.Codec) {
-	if p.shifts || !c.Moving() {
+	if !c.Moving() { // the algorithm moves its own counters
 		p.inner.State(c)
 	}
 	p.known.fields(c)

@@ -329,6 +329,8 @@ func TestConfigErrors(t *testing.T) {
 		"suspect=1: its model has no":           func(c *check.Config) { c.Suspect = 1 },
 		"cancel=1: its model has no":            func(c *check.Config) { c.Cancel = 1 },
 		"amnesia=300: want 0 to 15":             func(c *check.Config) { c.Amnesia = 300 },
+		"amnesia=-1: want 0 to 15":              func(c *check.Config) { c.Amnesia = check.Unlimited },
+		"crash=-1: want 0 to 15":                func(c *check.Config) { c.Crash = check.Unlimited },
 		"want no reductions": func(c *check.Config) {
 			c.Swarm, c.Reduce = &check.Swarm{}, []string{check.ReduceOrder}
 		},

@@ -101,7 +101,11 @@ func (c *Config) complete(i protocol.Info) error {
 		return bad("%w", err)
 	}
 	for _, b := range c.Budgets() {
+		endless := b.Verb == scenario.Amnesia || b.Verb == scenario.Cancel
 		switch {
+		case *b.Most == Unlimited && endless && i.Detector == protocol.LeaseDetector:
+			return bad("%s=%d: with leases each fault is counted; want 0 to %d", b.Name, *b.Most, maxBudget)
+		case *b.Most == Unlimited && endless && world.Has(i, b.Verb):
 		case *b.Most < 0 || *b.Most > maxBudget:
 			return bad("%s=%d: want 0 to %d", b.Name, *b.Most, maxBudget)
 		case *b.Most == 0 || world.Has(i, b.Verb):
@@ -128,7 +132,8 @@ func (c *Config) finite(property string) string {
 	return ""
 }
 
-// A Budget is how often a fault may happen in one run.
+// A Budget is how often a fault may happen in one run. Memory losses and cancels may be Unlimited where there are no leases: then
+// a run may have them again and again without end.
 type Budget struct {
 	Name string
 	Verb scenario.Verb // of its steps; Suspect: lapses, too
@@ -154,7 +159,7 @@ func (c *Config) Budgets() []Budget {
 // Faults lists the budgets that are not 0, such as "amnesia=1".
 func (c Config) Faults() (list []string) {
 	for _, b := range c.Budgets() {
-		if *b.Most > 0 {
+		if *b.Most != 0 {
 			list = append(list, fmt.Sprintf("%s=%d", b.Name, *b.Most))
 		}
 	}

@@ -153,7 +153,7 @@ func TestWants(t *testing.T) {
 	}
 	k := config(3)
 	k.Wants = [][]protocol.Groups{{"b,a"}}
-	if v, err := check.Run(chamber.Algorithm(chamber.Sound), k); err != nil || !strings.Contains(v.Bounds, "a try wants a,b,") {
+	if v, err := check.Run(chamber.Algorithm(chamber.Sound), k); err != nil || !strings.Contains(v.Bounds, "a try wants b,a,") {
 		t.Errorf("groups in no order: %v, %s", err, v.Bounds)
 	}
 	k = config(3)

@@ -35,6 +35,7 @@ type space struct {
 	endless  []bool // unlimited entries, by process
 	down     []bool
 	budget   uint32 // initial
+	costs    [len(verbs)]uint32
 	shifts   bool
 	timers   bool     // whether armed timers fire
 	bounded  bool     // only where no message is on its way: see Synchronous
@@ -196,6 +197,9 @@ var costs = [len(verbs)]uint32{
 // affords reports whether there is something left, in the state entered, of the budget that an action of some kind takes from.
 func (x *worker) affords(v verb) bool { return x.st[0]&(costs[v]*maxBudget) != 0 }
 
+// cost is what a takes from the budgets.
+func (s *space) cost(a *action) uint32 { return s.costs[a.verb] }
+
 // left is how much of a budget is left.
 func left(st []uint32, budget int) uint32 { return st[0] >> budget & maxBudget }
 
@@ -246,8 +250,16 @@ func newSpace(i protocol.Info, c Config, m *machine) *space {
 	}
 	s.wants = slices.Repeat([][]protocol.Groups{{""}}, total)
 	copy(s.wants[total-len(c.Wants):], c.Wants)
+	s.costs = costs
 	for _, b := range c.Budgets() {
-		s.budget |= uint32(*b.Most) << b.at
+		s.budget |= uint32(*b.Most) & maxBudget << b.at // Unlimited: all bits
+		if *b.Most == Unlimited {
+			v := amnesia
+			if b.Verb == scenario.Cancel {
+				v = cancel
+			}
+			s.costs[v] = 0
+		}
 	}
 	for i, k := range c.Operations {
 		s.tasks[i] = uint32(k)

@@ -188,7 +188,7 @@ func (x *worker) possible(list []action) []action {
 			continue
 		}
 		if x.user[i] {
-			if x.c.Downgrade && x.rules.Downgrades(&x.locals[n].End) {
+			if e := &x.locals[n].End; x.c.Downgrade && x.rules.Downgrades(e.Section, e.Group) {
 				list = append(list, action{verb: downgrade, a: uint8(i)})
 			}
 			switch {
@@ -338,17 +338,14 @@ func (x *worker) change(a *action, p int, m *move, o *outcome) bool {
 	case a.verb == write:
 		to, of := x.written(*a), &x.shared.words[registerWord]
 		hash += of.hashes[to] - of.hashes[x.st[a.at]]
-	case a.cost() != 0:
-		hash += budgetHash(x.st[0]-a.cost()) - budgetHash(x.st[0])
+	case x.cost(a) != 0:
+		hash += budgetHash(x.st[0]-x.cost(a)) - budgetHash(x.st[0])
 	}
 	more, fault := x.exchange(m.update)
 	o.print, o.fault = max(hash+more, 1), fault
 	floor := x.sum.floor&^one | x.twice&^two | x.thrice | m.floor
 	return !x.shifts || x.raw || (x.sum.above|m.above)&^floor == 0
 }
-
-// cost is what a takes from the budgets.
-func (a *action) cost() uint32 { return costs[a.verb] }
 
 // build builds the vector behind a, one of the actions that are a move of one process, before
 // counters are moved.
@@ -368,7 +365,7 @@ func (x *worker) prepare(a *action) (fault uint32) {
 	} else {
 		x.next = append(x.next[:0], x.st...)
 	}
-	if x.next[0] -= a.cost(); a.verb == write {
+	if x.next[0] -= x.cost(a); a.verb == write {
 		x.next[a.at] = x.written(*a)
 	} else if !a.verb.plain() && x.spreads(a) {
 		fault = x.spread(a)

@@ -33,7 +33,7 @@ func Example() {
 	// 5 steps
 	//    1  try p2                    p2 sends REQUEST(1) to p1
 	//    2  deliver p2 p1 REQUEST(1)  p1 sends REPLY(1) to p2
-	//    3  deliver p1 p2 REPLY(1)    p2 enters
+	//    3  deliver p1 p2 REPLY(1)    p2 enters with token 3
 	//    4  exit p2                   p2 is in its remainder section
 	//    5  try p1                    p1 sends REQUEST(2) to p2
 	//

@@ -144,6 +144,9 @@ func (m *Monitor) AddUser() int {
 	return len(m.users) - 1
 }
 
+// Group is that of the user, who is inside.
+func (m *Monitor) Group(user int) protocol.Group { return m.tries[user].group }
+
 // Input records that the driver gave in to the user at time at.
 func (m *Monitor) Input(user int, at int64, in protocol.Input) {
 	m.advance(at)

@@ -152,6 +152,7 @@ func (h *hunter) render(v *Violation, x *reducer) {
 		*b.Most = count(run, b.Verb)
 	}
 	c.Suspect = m.mistakes(run)
+	c.Downgrade = count(run, scenario.Downgrade) > 0
 	c.Crash = max(c.Crash, min(c.Recover, 1))
 	if m.Weak {
 		c.Operations = []int{max(1, m.operations(run))}

@@ -32,8 +32,8 @@ func (p *plan) wish(i protocol.Info) {
 	p.Wants = [][]protocol.Groups{wants}
 }
 
-// timeWants draws what users want in a timed run: each always the same set, or with each
-// try one of the groups.
+// timeWants draws what users want in a timed run: each always the same set. Some of those
+// who are alone come down.
 func (p *plan) timeWants(i protocol.Info) {
 	if !i.Grouped {
 		return
@@ -41,6 +41,9 @@ func (p *plan) timeWants(i protocol.Info) {
 	_, users := p.System.Users(i)
 	for range users {
 		p.config.Wants = append(p.config.Wants, p.Wants[0][p.chance.IntN(len(p.Wants[0]))])
+	}
+	if i.Shares && slices.ContainsFunc(p.config.Wants, protocol.Groups.Lowers) {
+		p.config.Downgrade = p.chance.Float64()
 	}
 }
 

@@ -1,9 +1,11 @@
 package hunt
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/poundlock/poundlock/algo/algotest/toys/chamber"
+	"github.com/poundlock/poundlock/algo/sigma"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/check"
 )
@@ -66,7 +68,35 @@ func TestKnown(t *testing.T) {
 }
 
 // What runs and simulations do with groups is what the checker's model does.
-func TestGroupRunsAreTheCheckers(t *testing.T) { retaken(t, chamber.Algorithm(chamber.Sound), 3) }
+func TestGroupRunsAreTheCheckers(t *testing.T) {
+	t.Run("chamber", func(t *testing.T) { retaken(t, chamber.Algorithm(chamber.Sound), 3) })
+	t.Run("sigma", func(t *testing.T) {
+		a := sigma.Algorithm
+		a.Share(true)
+		retaken(t, a, 4)
+	})
+}
+
+// Timed runs come down where somebody may, and only there.
+func TestTimedDowngrade(t *testing.T) {
+	i, down, other := sigma.Algorithm.Info, 0, 0
+	i.Share(true)
+	for run := range int64(100) {
+		c := Config{Seed: 1}
+		p := c.draw(i, true, run, 0)
+		switch may := slices.ContainsFunc(p.config.Wants, protocol.Groups.Lowers); {
+		case may != (p.config.Downgrade > 0):
+			t.Errorf("run %d: users want %q, and come down with probability %v", run, p.config.Wants, p.config.Downgrade)
+		case may:
+			down++
+		case p.timed:
+			other++
+		}
+	}
+	if down < 5 || other < 5 {
+		t.Errorf("%d runs with and %d without", down, other)
+	}
+}
 
 // With no group that can be shared nobody has to be let in beside others.
 func TestExclusiveGroups(t *testing.T) {

@@ -57,6 +57,7 @@ var simpler = []func(*sim.Config){
 	func(c *sim.Config) { c.CrashEvery, c.RecoverEvery = 0, 0 },
 	func(c *sim.Config) { c.AmnesiaEvery, c.Spaced = 0, 0 },
 	func(c *sim.Config) { c.Down = nil },
+	func(c *sim.Config) { c.Downgrade = 0 },
 	func(c *sim.Config) { c.Loss = 0 },
 	func(c *sim.Config) { c.Dup = 0 },
 	func(c *sim.Config) { c.ClockOffset = 0 },

@@ -206,7 +206,7 @@ func (w *walker) user() bool {
 				w.ops[i]--
 				return w.take(world.Action{Verb: scenario.Issue, A: int32(i)})
 			}
-			if w.Downgrades(w.Ends[i]) && w.r.IntN(3) == 0 {
+			if w.Downgrades(w.Section(i), w.Ends[i].Group) && w.r.IntN(3) == 0 {
 				return w.take(world.Action{Verb: scenario.Downgrade, A: int32(i)})
 			}
 			return w.take(world.Action{Verb: scenario.Exit, A: int32(i)})

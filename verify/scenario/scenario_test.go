@@ -41,7 +41,7 @@ hear s2
 		{Line: 9, Verb: Lapse, Procs: []protocol.ID{4, 3}},
 		{Line: 10, Verb: Lose, Procs: []protocol.ID{4, 3}, Text: "REQUEST(1) seq 2"},
 		{Line: 11, Verb: Duplicate, Procs: []protocol.ID{0, 4}, Text: "OK"},
-		{Line: 12, Verb: Try, Procs: []protocol.ID{5}, Text: "!w,a,b"},
+		{Line: 12, Verb: Try, Procs: []protocol.ID{5}, Text: "b,!w,a"},
 		{Line: 13, Verb: Issue, Procs: []protocol.ID{4}, Text: "add 3"},
 		{Line: 14, Verb: Decide, Text: "2 NEWEP(1)"},
 		{Line: 15, Verb: Hear, Procs: []protocol.ID{1}},

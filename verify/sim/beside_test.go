@@ -11,6 +11,7 @@ import (
 	"github.com/poundlock/poundlock/algo/ricartagrawala"
 	"github.com/poundlock/poundlock/internal/lane"
 	"github.com/poundlock/poundlock/verify/sim"
+	"github.com/poundlock/poundlock/verify/workload"
 )
 
 // The simulator makes the same run as a textbook implementation of it beside it, and
@@ -81,7 +82,7 @@ func besideTextbook(
 				n, book.entries, book.requests, book.replies, book.handled, r)
 		}
 		waited := float64(book.waited) / float64(book.entries) / 1e6
-		if delay.Shape == sim.ConstantShape && math.Abs(waited-r.Waiting.Mean) > 1e-6 {
+		if delay.Shape == workload.ConstantShape && math.Abs(waited-r.Waiting.Mean) > 1e-6 {
 			t.Fatalf("n=%d: not the same run: waited %v ms, and %v", n, waited, r.Waiting.Mean)
 		}
 	}

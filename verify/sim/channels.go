@@ -119,7 +119,7 @@ func (s *simulator[M]) broadcast(from uint32, m *M) {
 // arrival draws when a message that process from sends now reaches to.
 func (s *simulator[M]) arrival(from, to uint32, transmission int64) int64 {
 	p := &s.procs[from]
-	at := max(s.now, p.pausedUntil) + s.cfg.Delay.draw(&p.random.delay) + transmission
+	at := max(s.now, p.pausedUntil) + s.delay(&p.random.delay) + transmission
 	if s.ordered {
 		for int(to) >= len(p.last) {
 			p.last = append(p.last, 0)

@@ -12,6 +12,7 @@ import (
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/history"
 	"github.com/poundlock/poundlock/verify/scenario"
+	"github.com/poundlock/poundlock/verify/workload"
 	"github.com/poundlock/poundlock/verify/world"
 )
 
@@ -69,6 +70,9 @@ type Config struct {
 	// Wants, if not nil, is what users want in place of those, all the time: one set for each
 	// user, or one for all.
 	Wants []protocol.Groups
+	// Downgrade is the probability that a user who is inside alone, in a group such as !r, comes down to r
+	// when half of its Hold is over, where the algorithm lets it: see protocol.Downgrade.
+	Downgrade float64
 
 	Down           []protocol.ID   // members that are never up
 	AmnesiaEvery   time.Duration   // a random member loses its memory, this often; 0: never
@@ -135,6 +139,14 @@ func (c *Config) System() world.System {
 	return s
 }
 
+// Workload is what the users of c do, once it is complete.
+func (c *Config) Workload() workload.Config {
+	return workload.Config{
+		Seed: c.Seed, Entries: c.Entries, Think: c.Think, Hold: c.Hold, Groups: c.Groups, Popularity: c.Popularity,
+		PerRequest: c.PerRequest, Wants: c.Wants, Downgrade: c.Downgrade,
+	}
+}
+
 // Use takes over what c has in common with other drivers. Each user always wants the same.
 func (c *Config) Use(s world.System) error {
 	c.Config, c.Clients, c.Entries, c.Operations = s.Config, s.Clients, s.Entries, s.Operations
@@ -167,8 +179,8 @@ func (c *Config) checkDiscarded(r *world.Rules) error {
 	return nil
 }
 
-// complete checks c against the algorithm's model and fills in the defaults.
-func (c *Config) complete(i protocol.Info) (*world.Rules, error) {
+// Complete checks c against the algorithm's model and fills in the defaults.
+func (c *Config) Complete(i protocol.Info) (*world.Rules, error) {
 	s := c.System()
 	err := s.Complete(i, limits)
 	if err == nil {
@@ -192,7 +204,7 @@ func (c *Config) complete(i protocol.Info) (*world.Rules, error) {
 		or   Dist
 	}{{"delay", &c.Delay, DefaultDelay}, {"think", &c.Think, DefaultThink}, {"hold", &c.Hold, DefaultHold}} {
 		*d.dist = cmp.Or(*d.dist, d.or)
-		if err := d.dist.check(); err != nil {
+		if err := d.dist.Check(); err != nil {
 			return nil, fmt.Errorf("%s: %w", d.name, err)
 		}
 	}
@@ -214,8 +226,8 @@ func (c *Config) complete(i protocol.Info) (*world.Rules, error) {
 		{"lease", c.Lease},
 		{"clock-offset", c.ClockOffset},
 	} {
-		if d.d < 0 || d.d > longest {
-			return nil, fmt.Errorf("%s %v: want 0 to %v", d.name, d.d, longest)
+		if d.d < 0 || d.d > workload.Longest {
+			return nil, fmt.Errorf("%s %v: want 0 to %v", d.name, d.d, workload.Longest)
 		}
 	}
 	if c.ClockOffset > time.Duration(clockBase) {
@@ -242,8 +254,8 @@ func (c *Config) checkDetector(r *world.Rules) error {
 		return errors.New("detect: its members suspect no members")
 	case c.Detect == Silent && r.Mutual:
 		return errors.New("detect: its members have leases, and notice each crash; want more than 0")
-	case c.Detect < 0 && c.Detect != Silent || c.Detect > longest:
-		return fmt.Errorf("detect %v: want 0 to %v", c.Detect, longest)
+	case c.Detect < 0 && c.Detect != Silent || c.Detect > workload.Longest:
+		return fmt.Errorf("detect %v: want 0 to %v", c.Detect, workload.Longest)
 	case c.Detect == 0:
 		c.Detect = DefaultDetect
 	}
@@ -327,8 +339,8 @@ func (c *Config) checkFault(r *world.Rules, f scenario.Step) error {
 	}
 	member := f.Procs[0] < protocol.ID(c.N)
 	switch {
-	case timed && f.For <= 0, max(f.At, f.For) > longest, f.At < 0:
-		return fmt.Errorf("want a time up to %v", longest)
+	case timed && f.For <= 0, max(f.At, f.For) > workload.Longest, f.At < 0:
+		return fmt.Errorf("want a time up to %v", workload.Longest)
 	case f.Verb == scenario.Amnesia && !member:
 		return errors.New("only a member can lose its memory and stay")
 	case f.Verb == scenario.Drain && !member:

@@ -6,12 +6,13 @@ import (
 
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/scenario"
+	"github.com/poundlock/poundlock/verify/workload"
 )
 
 // faults is what a run knows about its faults and its failure detector.
 type faults struct {
-	random     stream
-	detector   stream
+	random     workload.Stream
+	detector   workload.Stream
 	up         []uint32 // members that are not down
 	partitions []partition
 	suspected  []uint32      // clients, or members without clients, that some member suspects
@@ -259,11 +260,11 @@ func (s *simulator[M]) crash(id uint32) {
 	}
 	u := &s.users[k]
 	u.pending, u.issuing = 0, false
-	if s.Peers || u.left == 0 {
+	if s.Peers || s.load.Left(k) == 0 {
 		s.active--
 		return
 	}
-	s.schedule(k, birth, s.cfg.Think.draw(&u.think))
+	s.schedule(k, birth, int64(s.load.Thinks(k)))
 }
 
 func (s *simulator[M]) pause(id uint32, d int64) {
@@ -374,7 +375,10 @@ func (s *simulator[M]) between(a, b uint32) pair {
 }
 
 // detectorDelay is how long news of a process takes to reach another one.
-func (s *simulator[M]) detectorDelay() int64 { return s.cfg.Delay.draw(&s.faults.detector) }
+// delay draws how long a message takes.
+func (s *simulator[M]) delay(r *workload.Stream) int64 { return int64(s.cfg.Delay.Draw(r)) }
+
+func (s *simulator[M]) detectorDelay() int64 { return s.delay(&s.faults.detector) }
 
 // separate records that two processes do not hear of each other until then.
 func (s *simulator[M]) separate(p, q uint32, until int64) {

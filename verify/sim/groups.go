@@ -4,12 +4,11 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/verify/scenario"
 	"github.com/poundlock/poundlock/verify/world"
 )
 
@@ -22,18 +21,11 @@ const (
 	maxPerRequest = 1000
 )
 
-// Popularity says that Beta % of the requests are for the first Alpha % of the groups, of
-// which there is at least one. The groups on either side are alike; where one side has
-// none, all requests are for the other one.
-type Popularity struct{ Alpha, Beta float64 }
-
-// popular is how many of the groups that is.
-func (p Popularity) popular(groups int) int {
-	return min(groups, max(1, int(math.Round(p.Alpha*float64(groups)/100))))
-}
-
 // checkGroups completes what c says of groups.
 func (c *Config) checkGroups(r *world.Rules) error {
+	if err := c.checkDowngrade(r); err != nil {
+		return err
+	}
 	if !r.Grouped {
 		if c.Groups != 0 || c.Wants != nil || c.PerRequest != 0 || c.Popularity != (Popularity{}) {
 			return errors.New("it has no groups: whoever is inside is there alone")
@@ -46,7 +38,7 @@ func (c *Config) checkGroups(r *world.Rules) error {
 	case c.Wants != nil:
 		return nil
 	}
-	p := cmp.Or(c.Popularity, Popularity{100, 100})
+	p := cmp.Or(c.Popularity, Popularity{Alpha: 100, Beta: 100})
 	c.Groups, c.PerRequest, c.Popularity = cmp.Or(c.Groups, DefaultGroups), cmp.Or(c.PerRequest, 1), p
 	switch {
 	case c.Groups < 1 || c.Groups > maxGroups:
@@ -59,6 +51,19 @@ func (c *Config) checkGroups(r *world.Rules) error {
 		return fmt.Errorf("popularity %v,%v: want percentages of the groups, more than 0, and of the requests", p.Alpha, p.Beta)
 	case p.Alpha == 100 && p.Beta != 100:
 		return fmt.Errorf("popularity %v,%v: all requests are for all groups: want 100,100, or less than 100 %% of the groups", p.Alpha, p.Beta)
+	}
+	return nil
+}
+
+// checkDowngrade refuses users that come down where none can.
+func (c *Config) checkDowngrade(r *world.Rules) error {
+	switch p := c.Downgrade; {
+	case !(p >= 0 && p <= 1):
+		return fmt.Errorf("downgrade %v: want a probability", p)
+	case p > 0 && !r.Shares:
+		return fmt.Errorf("downgrade %v: its users cannot share what they hold alone", p)
+	case p > 0 && !slices.ContainsFunc(c.Wants, protocol.Groups.Lowers):
+		return fmt.Errorf("downgrade %v: want users that want a group such as !r, and come down to r", p)
 	}
 	return nil
 }
@@ -78,72 +83,21 @@ func (c *Config) drawing() string {
 	return strings.Join(parts, ", ")
 }
 
-// wishes draw what users want.
-type wishes struct {
-	groups  []protocol.Groups // by number
-	popular int               // the first ones
-	share   float64           // the part of the requests that goes to those
-	size    int               // groups a request names
-	taken   []int             // scratch
-	names   []string          // scratch
+// comesDown draws whether user u, which has come inside, will come down to a group.
+func (s *simulator[M]) comesDown(u int) bool {
+	return s.Downgrades(s.monitor.Section(u), s.monitor.Group(u)) && s.load.ComesDown(u)
 }
 
-// reset is the wishes of a run, in the memory of an earlier one.
-func (w *wishes) reset(c *Config) {
-	for k := len(w.groups); k < c.Groups; k++ {
-		w.groups = append(w.groups, protocol.Groups(strconv.Itoa(k+1)))
+// downgrade lets a user come down, and leave when the rest of its hold is over.
+func (s *simulator[M]) downgrade(it item) {
+	u := s.ready(it)
+	if u == nil {
+		return
 	}
-	w.groups = w.groups[:c.Groups]
-	w.popular, w.share, w.size = c.Popularity.popular(c.Groups), c.Popularity.Beta/100, c.PerRequest
-}
-
-// draw takes the next request from a stream.
-func (w *wishes) draw(r *stream) protocol.Groups {
-	if w.size == 1 {
-		return w.groups[w.one(r)]
-	}
-	w.taken = w.taken[:0]
-	for range w.size {
-		g := w.one(r)
-		i, _ := slices.BinarySearch(w.taken, g)
-		w.taken = slices.Insert(w.taken, i, g)
-	}
-	w.names = w.names[:0]
-	for _, g := range w.taken {
-		w.names = append(w.names, string(w.groups[g]))
-	}
-	set, _ := protocol.ParseGroups(strings.Join(w.names, ",")) // numbers are good names
-	return set
-}
-
-// one draws a group that is not taken yet: first whether it is a popular one, and where
-// those are all taken, another one.
-func (w *wishes) one(r *stream) int {
-	hot, _ := slices.BinarySearch(w.taken, w.popular) // of those that are taken
-	cold := len(w.taken) - hot
-	least, free := 0, w.popular-hot
-	if others := len(w.groups) - w.popular - cold; others > 0 && (free == 0 || r.Float64() >= w.share) {
-		least, free = w.popular, others
-	}
-	g := least + r.IntN(free)
-	for _, t := range w.taken {
-		if t >= least && t <= g {
-			g++
-		}
-	}
-	return g
-}
-
-// wanted is what user u wants now. Who did not get it wants the same again.
-func (s *simulator[M]) wanted(u int) protocol.Groups {
-	us := &s.users[u]
-	switch {
-	case !s.alg.Grouped:
-		return ""
-	case s.cfg.Wants != nil:
-		return s.cfg.Wants[u]
-	case us.wants == "":
-		us.wants = s.wishes.draw(&us.groups)
-	}
-	return us.wants
+	s.totals.Downgrades++
+	s.schedule(int(it.to), userExit, u.rest)
+	in := protocol.NewDowngrade(s.monitor.Group(int(it.to)).Below())
+	s.logVerb(scenario.Downgrade, u.proc, 0, "")
+	s.monitor.Input(int(it.to), s.now, in)
+	s.input(u.proc, in)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/poundlock/poundlock/algo/algotest/toys/chamber"
 	"github.com/poundlock/poundlock/algo/ricartagrawala"
+	"github.com/poundlock/poundlock/algo/sigma"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/history"
 	"github.com/poundlock/poundlock/verify/sim"
@@ -76,8 +77,8 @@ func TestTraceOfGroups(t *testing.T) {
 		Config: protocol.Config{N: 2}, Wants: []protocol.Groups{"b,a", "!w"}, Entries: []int{1}, Think: sim.Constant(0), History: w,
 	}
 	same(t, trace(t, chamber.Algorithm(chamber.Sound), c), `
-try p1 a,b
-# p1 crit a
+try p1 b,a
+# p1 crit b
 try p2 !w
 at 1ms exit p1
 # at 1ms p1 rem
@@ -87,7 +88,7 @@ at 2ms deliver p1 p2 GRANTED(!w)
 at 3ms exit p2
 # at 3ms p2 rem`)
 	for _, line := range []string{
-		`"do":"try","user":"p1","group":"a,b"}`, `"do":"crit","user":"p1","group":"a"}`,
+		`"do":"try","user":"p1","group":"b,a"}`, `"do":"crit","user":"p1","group":"b"}`,
 		`"do":"try","user":"p2","group":"!w"}`, `"do":"crit","user":"p2","group":"!w"}`,
 	} {
 		if !strings.Contains(events.String(), line) {
@@ -123,6 +124,116 @@ func TestHistoryOfGroups(t *testing.T) {
 			t.Errorf("%q: %v %+v\nwant %v %+v", form, counts, m, r.ViolationsOf, r)
 		}
 	}
+}
+
+// lower is a run in which some who are alone come down, the writer to a group of its own.
+func lower() sim.Config {
+	return sim.Config{
+		Config: protocol.Config{N: 4, Options: map[string]int64{"fence": sigma.FenceOn}}, Clients: 6, Entries: []int{100},
+		Wants: []protocol.Groups{"!r", "!r", "!r", "r", "r", "!w"}, Downgrade: 0.5,
+		Delay: exponential, Think: sim.Exponential(10 * time.Millisecond), Hold: sim.Exponential(5 * time.Millisecond),
+	}
+}
+
+// judged runs a, and returns what it found, which is what its history shows, too.
+func judged[M any](t *testing.T, a protocol.Algorithm[M], c sim.Config) sim.Result {
+	t.Helper()
+	var events bytes.Buffer
+	c.History, _ = history.NewWriter(&events, history.Header{Clock: history.Virtual})
+	r := mustRun(t, a, c)
+	in, err := history.NewReader("run", &events)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := history.Read([]*history.Reader{in}, history.Bounds{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range h.Verdicts {
+		if v.Count != r.ViolationsOf[v.Property] {
+			t.Errorf("%s is violated %d times in the history, and %d times in the run", v.Property, v.Count, r.ViolationsOf[v.Property])
+		}
+	}
+	if h.Measures.Concurrency != r.Concurrency {
+		t.Errorf("the history has %+v inside, and the run %+v", h.Measures.Concurrency, r.Concurrency)
+	}
+	return r
+}
+
+// Those who come down share from then on, and keep writers out until they leave.
+func TestDowngrade(t *testing.T) {
+	c := lower()
+	if r := judged(t, sigma.Algorithm, c); r.ViolationCount > 0 || r.Downgrades < 150 || r.Downgrades > 250 {
+		t.Errorf("%d of 400 came down, want half of them: %q", r.Downgrades, r.Violations)
+	}
+	c.AmnesiaEvery, c.Spaced, c.CrashEvery = 100*time.Millisecond, 1, 300*time.Millisecond
+	c.PauseEvery, c.Lease = 50*time.Millisecond, 200*time.Millisecond
+	if r := judged(t, sigma.Algorithm, c); r.ViolationCount > 0 || r.Downgrades == 0 || r.Amnesias == 0 || r.Crashes == 0 {
+		t.Errorf("with faults, %d came down: %q", r.Downgrades, r.Violations)
+	}
+	c = lower()
+	c.Clients, c.Wants, c.Think = 2, []protocol.Groups{"!r", "r"}, sim.Constant(0)
+	together := mustRun(t, sigma.Algorithm, c).Concurrency.Max
+	if c.Downgrade = 0; together < 2 || mustRun(t, sigma.Algorithm, c).Concurrency.Max != 1 {
+		t.Errorf("%d are inside together where one comes down, or more than one where it does not", together)
+	}
+}
+
+// A careless holder gives back what it has when it comes down.
+type careless struct {
+	protocol.Process[sigma.Message]
+	out bool
+}
+
+func (p *careless) Unwrap() any { return p.Process }
+
+func (p *careless) Step(ev protocol.Event[sigma.Message], out *protocol.Out[sigma.Message]) {
+	switch {
+	case ev.Kind == protocol.Downgrade:
+		p.out, ev.Kind, ev.Data = true, protocol.Exit, ""
+		p.Process.Step(ev, out)
+		out.Effects = slices.DeleteFunc(out.Effects, func(e protocol.Effect[sigma.Message]) bool { return e.Do == protocol.Rem })
+	case ev.Kind == protocol.Exit && p.out:
+		p.out = false
+		out.Rem()
+	default:
+		p.Process.Step(ev, out)
+	}
+}
+
+// A writer beside those who came down is found.
+func TestCarelessDowngrade(t *testing.T) {
+	a := sigma.Algorithm
+	a.New = func(id protocol.ID, c protocol.Config) protocol.Process[sigma.Message] {
+		return &careless{Process: sigma.Algorithm.New(id, c)}
+	}
+	if r := judged(t, a, lower()); r.ViolationsOf[history.Exclusion] == 0 || len(r.ViolationsOf) > 1 {
+		t.Errorf("%v, want exclusion", r.ViolationsOf)
+	}
+}
+
+// Half of a hold is spent alone, and how long it is does not depend on that.
+func TestTraceOfDowngrade(t *testing.T) {
+	on := func(_ protocol.ID, ev protocol.Event[note], out *protocol.Out[note]) {
+		switch ev.Kind {
+		case protocol.Try:
+			out.CritIn(protocol.Group(ev.Data), 0)
+		case protocol.Exit:
+			out.Rem()
+		}
+	}
+	a := toys(protocol.Members, on)
+	a.Shares = true
+	c := sim.Config{
+		Config: protocol.Config{N: 1}, Wants: []protocol.Groups{"!r"}, Entries: []int{1},
+		Think: sim.Constant(0), Hold: sim.Constant(3 * time.Millisecond), Downgrade: 1,
+	}
+	same(t, trace(t, a, c), `
+try p1 !r
+# p1 crit !r
+at 1.5ms downgrade p1
+at 3ms exit p1
+# at 3ms p1 rem`)
 }
 
 // A wish is what user number user wants the k-th time, with how long it held and thought.
@@ -269,7 +380,10 @@ func TestBadGroups(t *testing.T) {
 		},
 		"2 lists of wants for 3 users: want one for all": {Wants: []protocol.Groups{"1", "2"}},
 		`bad groups "a,"`: {Wants: []protocol.Groups{"a,"}},
-		"groups \"a,b\": its users want one group at a time": {Wants: []protocol.Groups{"b,a"}},
+		"groups \"b,a\": its users want one group at a time": {Wants: []protocol.Groups{"b,a"}},
+		"downgrade 0.5: its users cannot share what":         {Wants: []protocol.Groups{"!r"}, Downgrade: 0.5},
+		"downgrade NaN: want a probability":                  {Downgrade: math.NaN()},
+		"downgrade 2: want a probability":                    {Downgrade: 2},
 		"bandwidth -1 kbit/ms: want":                         {Bandwidth: -1},
 		"bandwidth NaN kbit/ms: want":                        {Bandwidth: math.NaN()},
 		"bandwidth 1e-07 kbit/ms: want 1e-06 to 1e+06, o":    {Bandwidth: 1e-7},
@@ -277,6 +391,13 @@ func TestBadGroups(t *testing.T) {
 		c.N = 3
 		if _, err := sim.Run(narrow, c); !errors.Is(err, sim.ErrConfig) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	for _, wants := range [][]protocol.Groups{nil, {"r"}} {
+		c := lower()
+		c.Wants = wants
+		if _, err := sim.Run(sigma.Algorithm, c); !errors.Is(err, sim.ErrConfig) || !strings.Contains(err.Error(), "downgrade 0.5: want users that") {
+			t.Errorf("%q: %v, want users that come down", wants, err)
 		}
 	}
 	for _, c := range []sim.Config{

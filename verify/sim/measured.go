@@ -80,7 +80,6 @@ func (s *simulator[M]) measure(m history.Measures) Result {
 	r := Result{
 		Measures:       m,
 		Counts:         s.Counts,
-		MessagesByKind: map[string]int{},
 		OutcomeMS:      s.outcomes.Summary(),
 		SlowPathShare:  ratio(s.slow, s.FencedEntries),
 		VirtualSeconds: time.Duration(s.now).Seconds(),
@@ -89,18 +88,7 @@ func (s *simulator[M]) measure(m history.Measures) Result {
 	if s.alg.Grouped && s.ninety > 0 {
 		r.Throughput90 = float64(s.total-s.total/10) / time.Duration(s.ninety).Seconds()
 	}
-	for i, k := range s.byKind {
-		if k == 0 {
-			continue
-		}
-		r.MessagesByKind[s.alg.Messages[i].Name] = k
-		if s.overhead[i] {
-			r.OverheadMessages += k
-		} else {
-			r.Messages += k
-		}
-	}
-	r.MessagesPerEntry = ratio(r.Messages, int(r.Entries))
+	r.Count(s.alg.Messages, s.byKind)
 	r.MessagesToEnter = ratio(s.toEnter, int(r.Entries))
 	r.AccessesPerEntry = ratio(r.Accesses, int(r.Entries))
 	r.IntegersPerMessage = ratio(s.integers, r.Messages)

@@ -118,9 +118,9 @@ func (s *simulator[M]) recover(id uint32) {
 		s.weak.votes.Leave(int(id))
 	}
 	s.begin(id)
-	if k := int(s.procs[id].user); k >= 0 && s.users[k].left > 0 {
+	if k := int(s.procs[id].user); k >= 0 && s.load.Left(k) > 0 {
 		s.active++
-		s.schedule(k, userTry, s.cfg.Think.draw(&s.users[k].think))
+		s.schedule(k, userTry, int64(s.load.Thinks(k)))
 	}
 	if s.Mutual { // the ends of its sessions before come first
 		for q := range uint32(s.cfg.N) {

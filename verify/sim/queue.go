@@ -26,6 +26,7 @@ const (
 	recoveries               // the next random recovery
 	hear                     // to: process, slot: the low bits of the instance of consensus
 	wake                     // to: process, whose pause may be over
+	userDown                 // to: user
 )
 
 const kindBits = 5

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/poundlock/poundlock/verify/workload"
 )
 
 // Items come in order, whichever way they take through the queue: lane and heap, or
@@ -19,16 +21,16 @@ func TestQueueIsInOrder(t *testing.T) {
 	} {
 		var q queue
 		for seed := range uint64(3) {
-			var random stream
-			random.begin(seed, forDelay, 0)
+			var random workload.Stream
+			random.Begin(seed, workload.ForDelay, 0)
 			inOrder(t, &q, delay, &random)
 		}
 	}
 }
 
-func inOrder(t *testing.T, q *queue, delay Dist, random *stream) {
+func inOrder(t *testing.T, q *queue, delay Dist, random *workload.Stream) {
 	t.Helper()
-	q.reset(delay.Mean(), delay.Shape == ConstantShape, 1+random.IntN(300))
+	q.reset(delay.Mean(), delay.Shape == workload.ConstantShape, 1+random.IntN(300))
 	mean := int64(delay.Mean())
 	var want []item
 	key, now := uint64(0), int64(0)
@@ -48,8 +50,8 @@ func inOrder(t *testing.T, q *queue, delay Dist, random *stream) {
 				x.at += random.Int64N(1 + mean)
 				q.push(x)
 			default:
-				x.at += delay.draw(random)
-				if delay.Shape == ConstantShape {
+				x.at += int64(delay.Draw(random))
+				if delay.Shape == workload.ConstantShape {
 					q.follow(x)
 				} else {
 					q.push(x)

@@ -6,6 +6,7 @@ import (
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/history"
 	"github.com/poundlock/poundlock/verify/scenario"
+	"github.com/poundlock/poundlock/verify/workload"
 	"github.com/poundlock/poundlock/verify/world"
 )
 
@@ -13,7 +14,7 @@ import (
 // are its own.
 type memory struct {
 	cells  []cell
-	random stream
+	random workload.Stream
 }
 
 // A cell is one register.

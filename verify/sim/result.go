@@ -4,18 +4,28 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/history"
+)
+
+// The values of Result.On where processes were nodes of a network: of one program, or each of one of its own.
+const (
+	OnNetwork   = "network"
+	OnProcesses = "processes"
 )
 
 // A Result is what a run showed. All of it but Seconds and EventsPerS is a
 // function of the algorithm, the Config and its seed. Delays are in virtual
 // milliseconds; with the default delay they are hops.
 type Result struct {
-	Algorithm string `json:"algorithm"`
-	Variant   string `json:"variant,omitempty"`
-	N         int    `json:"n"`
-	Clients   int    `json:"clients"`
-	Seed      uint64 `json:"seed"`
+	On string `json:"on,omitempty"` // what ran it, OnNetwork or OnProcesses; "": the simulator
+	// Predicted is what the simulator says of a run on a network, where somebody asked it.
+	Predicted *Prediction `json:"predicted,omitempty"`
+	Algorithm string      `json:"algorithm"`
+	Variant   string      `json:"variant,omitempty"`
+	N         int         `json:"n"`
+	Clients   int         `json:"clients"`
+	Seed      uint64      `json:"seed"`
 	// Options are those that have names for their values, and not the default one.
 	Options map[string]string `json:"options,omitempty"`
 
@@ -56,6 +66,15 @@ type Result struct {
 	LogSHA256      string  `json:"log_sha256,omitempty"`
 }
 
+// A Prediction is what the simulator says of the costs of a run.
+type Prediction struct {
+	MessagesPerEntry float64         `json:"messages_per_entry"`
+	Waiting          history.Summary `json:"waiting_ms"`
+	Response         history.Summary `json:"response_ms"`
+	SyncDelay        history.Summary `json:"sync_delay_ms"`
+	Throughput       float64         `json:"throughput_per_s"`
+}
+
 // Err says that the run violates a property: what it then costs means nothing.
 func (r *Result) Err() error {
 	if r.ViolationCount == 0 {
@@ -64,12 +83,53 @@ func (r *Result) Err() error {
 	return fmt.Errorf("the run violates a property: %s", r.Violations[0])
 }
 
+// Identify notes which run r is of.
+func (r *Result) Identify(i protocol.Info, c *Config) {
+	r.Algorithm, r.Variant = i.Name, i.Variant
+	r.N, r.Clients, r.Seed = c.N, c.Clients, c.Seed
+	for _, o := range i.Options {
+		if v := i.Option(c.Config, o.Name); o.Values != nil && v != o.Default(c.Config) {
+			if r.Options == nil {
+				r.Options = map[string]string{}
+			}
+			r.Options[o.Name] = o.Text(v)
+		}
+	}
+}
+
+// Judge notes what a monitor found.
+func (r *Result) Judge(m *history.Monitor) {
+	r.Violations, r.ViolationCount, r.ViolationsOf = []string{}, m.Total(), m.Counts()
+	for _, v := range m.Violations() {
+		r.Violations = append(r.Violations, v.String())
+	}
+}
+
+// Count notes how many messages of each kind were sent, for the entries that r has.
+func (r *Result) Count(kinds []protocol.Message, sent []int) {
+	r.MessagesByKind = map[string]int{}
+	for i, k := range sent {
+		if k == 0 {
+			continue
+		}
+		r.MessagesByKind[kinds[i].Name] = k
+		if kinds[i].Overhead {
+			r.OverheadMessages += k
+		} else {
+			r.Messages += k
+		}
+	}
+	r.MessagesPerEntry = ratio(r.Messages, int(r.Entries))
+}
+
 // Totals are of a whole run, whatever part of it is measured.
 type Totals struct {
 	Amnesias     int `json:"amnesias"`
 	Crashes      int `json:"crashes"`
 	Recoveries   int `json:"recoveries,omitempty"`    // of members that crashed
 	LeasesLapsed int `json:"leases_lapsed,omitempty"` // of members at others, that they knew to have lapsed
+
+	Downgrades int `json:"downgrades,omitempty"` // of users that were inside alone, and came down to a group
 
 	// Leaders are the effects Leader of an election, the first 1000 of LeadersNamed;
 	// Epochs is how many different epochs they name.
@@ -92,24 +152,12 @@ type Counts struct {
 
 func (s *simulator[M]) result(took time.Duration) (Result, error) {
 	r := s.measures()
-	r.Algorithm, r.Variant = s.alg.Name, s.alg.Variant
-	r.N, r.Clients, r.Seed = s.cfg.N, s.cfg.Clients, s.cfg.Seed
+	r.Identify(s.alg.Info, &s.cfg)
 	r.Totals = s.totals
 	r.Epochs = len(s.terms)
-	r.Violations, r.ViolationCount, r.ViolationsOf = []string{}, s.monitor.Total(), s.monitor.Counts()
+	r.Judge(&s.monitor)
 	r.Events, r.Seconds = s.events, took.Seconds()
 	r.EventsPerS = float64(s.events) / max(r.Seconds, 1e-9)
-	for _, o := range s.alg.Options {
-		if v := s.alg.Option(s.cfg.Config, o.Name); o.Values != nil && v != o.Default(s.cfg.Config) {
-			if r.Options == nil {
-				r.Options = map[string]string{}
-			}
-			r.Options[o.Name] = o.Text(v)
-		}
-	}
-	for _, v := range s.monitor.Violations() {
-		r.Violations = append(r.Violations, v.String())
-	}
 	if err := s.log.close(); err != nil {
 		return r, fmt.Errorf("sim: trace: %w", err)
 	}

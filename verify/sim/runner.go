@@ -7,6 +7,7 @@ import (
 
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/history"
+	"github.com/poundlock/poundlock/verify/workload"
 	"github.com/poundlock/poundlock/verify/world"
 )
 
@@ -32,7 +33,7 @@ func NewRunner[M any](a protocol.Algorithm[M]) *Runner[M] {
 func (r *Runner[M]) Run(c Config) (Result, error) {
 	a := &r.s.alg
 	a.Share(c.Wants != nil || c.Groups != 0)
-	rules, err := c.complete(a.Info)
+	rules, err := c.Complete(a.Info)
 	if err == nil && c.Spaced > 0 && a.Unsettled == nil {
 		err = fmt.Errorf("spaced=%d: its users make up for no losses", c.Spaced)
 	}
@@ -56,7 +57,7 @@ func (r *Runner[M]) Run(c Config) (Result, error) {
 func (s *simulator[M]) reset(c Config, rules *world.Rules) {
 	system := c.System()
 	_, k := system.Users(s.alg.Info)
-	constant := c.Delay.Shape == ConstantShape
+	constant := c.Delay.Shape == workload.ConstantShape
 	even := constant && c.Bandwidth == 0
 	s.queue.reset(c.Delay.Mean(), even, c.N+c.Clients)
 	s.out.Reset()
@@ -74,7 +75,7 @@ func (s *simulator[M]) reset(c Config, rules *world.Rules) {
 		monitor:  s.monitor,
 		faults:   s.faults.reset(),
 		memory:   memory{cells: s.memory.cells},
-		wishes:   s.wishes,
+		load:     s.load,
 		log:      newLog(c),
 		even:     even,
 		oneItem:  constant && (even || !c.FIFO),
@@ -86,7 +87,8 @@ func (s *simulator[M]) reset(c Config, rules *world.Rules) {
 	if c.Bandwidth > 0 {
 		s.bit32 = 32e3 / c.Bandwidth
 	}
-	s.wishes.reset(&c)
+	s.load.Reset(c.Workload())
+	s.total = s.load.Total()
 	s.monitor.Reset(k)
 	if s.Elects() {
 		s.says = make(history.Leaders, c.N)
@@ -108,12 +110,12 @@ func (s *simulator[M]) reset(c Config, rules *world.Rules) {
 	}
 	s.weak.reset(s.alg.Info, c)
 	s.monitor.Weak = s.alg.Weak
-	s.faults.random.begin(c.Seed, forFaults, 0)
-	s.faults.detector.begin(c.Seed, forFaults, 1)
-	s.losses.begin(c.Seed, forChannels, 0)
+	s.faults.random.Begin(c.Seed, workload.ForFaults, 0)
+	s.faults.detector.Begin(c.Seed, workload.ForFaults, 1)
+	s.losses.Begin(c.Seed, workload.ForChannels, 0)
 	if s.Memory != nil {
 		s.memory.reset(s.Memory)
-		s.memory.random.begin(c.Seed, forRegisters, 0)
+		s.memory.random.Begin(c.Seed, workload.ForRegisters, 0)
 	}
 }
 
@@ -133,8 +135,8 @@ func (s *simulator[M]) open() uint32 {
 	if p.random == nil {
 		p.random = new(randoms)
 	}
-	p.random.delay.begin(s.cfg.Seed, forDelay, uint64(id))
-	p.random.jitter.begin(s.cfg.Seed, forJitter, uint64(id))
-	p.random.clock.begin(s.cfg.Seed, forClock, uint64(id))
+	p.random.delay.Begin(s.cfg.Seed, workload.ForDelay, uint64(id))
+	p.random.jitter.Begin(s.cfg.Seed, workload.ForJitter, uint64(id))
+	p.random.clock.Begin(s.cfg.Seed, workload.ForClock, uint64(id))
 	return id
 }

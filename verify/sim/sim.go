@@ -7,6 +7,7 @@ import (
 
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/history"
+	"github.com/poundlock/poundlock/verify/workload"
 	"github.com/poundlock/poundlock/verify/world"
 )
 
@@ -29,8 +30,8 @@ type simulator[M any] struct {
 	out      protocol.Out[M]
 	monitor  history.Monitor
 	faults   faults
-	losses   stream // of messages: its own, so that users meet the same workload whatever is lost
-	wishes   wishes
+	losses   workload.Stream // of messages: its own, so that users meet the same workload whatever is lost
+	load     workload.Users
 	memory   memory
 	says     history.Leaders // of an election, by member
 	terms    history.Terms   // of it: they grow with the number of epochs
@@ -88,7 +89,7 @@ type process[M any] struct {
 }
 
 // randoms are the streams of a process.
-type randoms struct{ delay, jitter, clock stream }
+type randoms struct{ delay, jitter, clock workload.Stream }
 
 // begin starts a life of a process.
 func (s *simulator[M]) begin(id uint32) {
@@ -137,23 +138,16 @@ func (s *simulator[M]) start() {
 		s.beginSessions()
 	}
 	for u := range s.users {
-		us := &s.users[u]
-		us.left = s.cfg.Entries[u]
-		us.think.begin(s.cfg.Seed, forThink, uint64(u))
-		us.hold.begin(s.cfg.Seed, forHold, uint64(u))
-		us.groups.begin(s.cfg.Seed, forGroups, uint64(u))
-		s.total += us.left
 		if s.alg.Users == protocol.Clients {
 			s.newClient(u)
 		}
 	}
 	for u := range s.users {
-		if s.users[u].left == 0 {
+		if s.load.Left(u) == 0 {
 			s.active--
 			continue
 		}
-		first := float64(s.cfg.Think.Mean()) * float64(u) / float64(len(s.users))
-		s.schedule(u, userTry, int64(first))
+		s.schedule(u, userTry, int64(s.load.First(u)))
 	}
 	s.startFaults()
 }
@@ -212,6 +206,8 @@ func (s *simulator[M]) run() {
 			s.try(it)
 		case userExit:
 			s.exit(it)
+		case userDown:
+			s.downgrade(it)
 		case birth:
 			if s.users[it.to].pending == it.key {
 				s.newClient(int(it.to))

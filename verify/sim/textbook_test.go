@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/poundlock/poundlock/verify/sim"
+	"github.com/poundlock/poundlock/verify/workload"
 )
 
 // A textbook is Ricart and Agrawala's algorithm in a simulator as one writes it
@@ -106,7 +107,7 @@ func (t *textbook) after(d int64, from int, to *peer, msg any) {
 
 func (t *textbook) send(from int, to *peer, msg any) {
 	d := int64(t.delay.A)
-	if t.delay.Shape == sim.ExponentialShape {
+	if t.delay.Shape == workload.ExponentialShape {
 		d = int64(t.random.ExpFloat64() * float64(t.delay.A))
 	}
 	t.after(d, from, to, msg)

@@ -5,24 +5,20 @@ import (
 	"github.com/poundlock/poundlock/verify/scenario"
 )
 
-// A user is one closed loop, through the lives of its processes. The monitor knows its section.
+// A user is what a run knows of one of its load, through the lives of its processes. The monitor knows its section.
 type user struct {
 	proc       uint32
-	left       int    // entries to make
 	issuing    bool   // it is inside, with an operation open
 	operations int    // to issue in this section
 	pending    uint64 // key of its next item; another one is stale
 	before     int    // simulator.own at the last try
 	slow       bool
-	wants      protocol.Groups // drawn, and not entered yet
-	think      stream
-	hold       stream
-	groups     stream
+	rest       int64 // of its hold, after it comes down to a group
 }
 
 // done reports whether user u made all of its entries, and left the last one.
 func (s *simulator[M]) done(u int) bool {
-	return s.users[u].left == 0 && s.monitor.Section(u) == protocol.InRem
+	return s.load.Left(u) == 0 && s.monitor.Section(u) == protocol.InRem
 }
 
 // schedule makes user u's next item the only one that counts.
@@ -49,7 +45,7 @@ func (s *simulator[M]) try(it item) {
 	if u == nil {
 		return
 	}
-	in := protocol.NewTry(s.wanted(int(it.to)))
+	in := protocol.NewTry(s.load.Wanted(int(it.to)))
 	s.logVerb(scenario.Try, u.proc, 0, in.Data)
 	s.judgeRest()
 	u.slow, u.before = false, s.own
@@ -81,8 +77,7 @@ func (s *simulator[M]) tell(id uint32, a protocol.Act) {
 	u := &s.users[k]
 	switch {
 	case a.Do == protocol.Crit && was == protocol.InTry:
-		u.left--
-		u.wants = ""
+		s.load.Entered(k)
 		if int(s.monitor.Entries()) == s.total-s.total/10 {
 			s.ninety = s.now
 		}
@@ -109,11 +104,11 @@ func (s *simulator[M]) tell(id uint32, a protocol.Act) {
 			}
 			s.GaveUpReasons[a.Reason().Error()]++
 		}
-		if u.left == 0 {
+		if s.load.Left(k) == 0 {
 			s.active--
 			return
 		}
-		after := s.cfg.Think.draw(&u.think)
+		after := int64(s.load.Thinks(k))
 		if was == protocol.InTry && after == 0 { // who is refused at once would try for ever at one moment
 			after = int64(s.cfg.Delay.Mean())
 		}

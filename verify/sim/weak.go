@@ -7,6 +7,7 @@ import (
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/history"
 	"github.com/poundlock/poundlock/verify/scenario"
+	"github.com/poundlock/poundlock/verify/workload"
 	"github.com/poundlock/poundlock/verify/world"
 )
 
@@ -26,7 +27,7 @@ type weak[M any] struct {
 	votes    *world.Consensus // without proposals, for the first one is decided at once; nil: there is none
 	decided  []M              // by Ballot.Msg: who comes back resumes with one of which others have heard long ago
 	heard    []int64          // by member: when it hears of its next decision, at the earliest
-	random   stream
+	random   workload.Stream
 }
 
 func (w *weak[M]) reset(i protocol.Info, c Config) {
@@ -36,7 +37,7 @@ func (w *weak[M]) reset(i protocol.Info, c Config) {
 	}
 	if i.Consensus {
 		w.votes, w.heard = world.NewConsensus(c.N), make([]int64, c.N)
-		w.random.begin(c.Seed, forConsensus, 0)
+		w.random.Begin(c.Seed, workload.ForConsensus, 0)
 	}
 }
 
@@ -87,7 +88,12 @@ func (s *simulator[M]) outcome(id uint32, a protocol.Act) {
 func (s *simulator[M]) stays(k int) {
 	u, after := &s.users[k], int64(0)
 	if u.operations == 0 {
-		after = s.cfg.Hold.draw(&u.hold)
+		after = int64(s.load.Holds(k))
+	}
+	if s.comesDown(k) {
+		u.rest = after / 2
+		s.schedule(k, userDown, after-u.rest)
+		return
 	}
 	s.schedule(k, userExit, after)
 }
@@ -117,7 +123,7 @@ func (s *simulator[M]) willHear(id uint32) {
 	if !hears {
 		return
 	}
-	at := s.now + s.cfg.Delay.draw(&w.random) + s.cfg.Delay.draw(&w.random)
+	at := s.now + s.delay(&w.random) + s.delay(&w.random)
 	w.heard[id] = max(w.heard[id], at)
 	s.push(w.heard[id], hear, id, uint32(b.Instance))
 }

@@ -248,7 +248,7 @@ func (s *State) Do(c *Action) (possible bool) {
 			s.input(p, protocol.Input{Kind: protocol.Cancel})
 		}
 	case scenario.Downgrade:
-		if possible = s.Downgrades(e); possible {
+		if possible = s.Downgrades(e.Section, e.Group); possible {
 			s.input(p, protocol.NewDowngrade(e.Group.Below()))
 		}
 	case scenario.Exit:

@@ -25,9 +25,9 @@ func (e *End) Cancels() bool { return e.Section == protocol.InTry }
 // Exits reports whether the user may leave.
 func (e *End) Exits() bool { return e.Section == protocol.InCrit || e.Section == protocol.InLost }
 
-// Downgrades reports whether the user, who is inside alone, may come down to a group.
-func (r *Rules) Downgrades(e *End) bool {
-	return r.Shares && e.Section == protocol.InCrit && e.Group.Below() != ""
+// Downgrades reports whether a user in that section, inside alone in group g, may come down to another one.
+func (r *Rules) Downgrades(in protocol.Section, g protocol.Group) bool {
+	return r.Shares && in == protocol.InCrit && g.Below() != ""
 }
 
 // Issue lets the user of process i, which is inside, issue its next operation.

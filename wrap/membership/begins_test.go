@@ -363,7 +363,10 @@ func cliques() string {
 // A RESTART that another one overtook does not replace it.
 func overtaken() string {
 	s := tell(suzukikasami.Algorithm, 5, 1)
-	s.try(1, "")
+	for i := range s.procs {
+		s.of(protocol.ID(i)).phases = 2
+	}
+	s.try(1, "") // it joins nothing while it is inside
 	s.get(1, 0, Inner)
 	s.get(0, 1, Inner)
 	for _, victim := range []protocol.ID{4, 3} {
@@ -514,6 +517,57 @@ func askedAgain() string {
 	return s.fault
 }
 
+// A process that was asked to join with one that is gone is asked again when those who went on without it have joined,
+// also where its coordinator does so last.
+func askedLater() string {
+	for _, last := range []bool{false, true} {
+		s := tell(suzukikasami.Algorithm, 5, 1)
+		s.crashes(4)
+		s.rest()
+		s.comes(4, 0, 1, 2, 3)
+		s.get(4, 0, Join)
+		if s.sent(0, Restart) != 1 {
+			return claim("#4 is not asked")
+		}
+		s.mail = slices.DeleteFunc(s.mail, func(l letter[suzukikasami.Message]) bool { return l.to == 3 || l.from == 3 })
+		for _, j := range []protocol.ID{0, 1, 2, 4} {
+			if s.lapse(j, 3); j > 0 || !last {
+				s.end(j, 3)
+			}
+		}
+		if s.rest(); last {
+			s.end(0, 3)
+			s.rest()
+		}
+		if s.of(0).linked != upTo(5).without(3) {
+			return claim("who could not answer is not asked again: #0 goes on with %v", s.of(0).linked)
+		}
+	}
+	return ""
+}
+
+// A coordinator that joins the instance of another one ends its own: whoever joins that late does not have it resumed.
+func leadsNoMore() string {
+	s := tell(suzukikasami.Algorithm, 3, 1)
+	s.crashes(0)
+	s.get(2, 1, Notify)
+	s.get(1, 2, Restart)
+	s.comes(0, 1, 2)
+	s.get(1, 0, Notify)
+	s.get(2, 0, Notify)
+	s.get(0, 1, Restart)
+	if s.sent(1, Done) != 1 || s.sent(2, Done) != 1 {
+		return claim("#1 does not join the instance of #0, or #2 not that of #1")
+	}
+	if s.get(2, 1, Done); s.sent(1, Resume) > 0 {
+		return claim("#1 resumes an instance of #0")
+	}
+	if s.rest(); s.of(0).linked != upTo(3) {
+		return claim("#0 goes on with %v", s.of(0).linked)
+	}
+	return s.fault
+}
+
 // #1 and #3 have each joined, late, an instance of the same coordinator that does not have the other
 // one. So neither says that their session breaks once more, which the newest instance is in vain for.
 func strangersJoin() string {
@@ -529,6 +583,9 @@ func strangersJoin() string {
 			return l.from == 0 && l.to == j && l.f.Kind == Restart && l.f.Epoch == e
 		})
 		s.get(j, 0, Done)
+	}
+	for i := range s.procs {
+		s.of(protocol.ID(i)).phases = 2
 	}
 	s.try(0, "") // it is inside, and joins nothing
 	s.renew(0, 1)
@@ -576,7 +633,7 @@ func strangersJoin() string {
 
 var begins = []func() string{
 	askedEarly, oneBegins, latecomer, passerBy, refused, refuses, wentOn, leaves, leavesNot, leaderLeaves, sendsAway, cliques, overtaken,
-	lostOne, heeds, phased, optioned, joinOfBefore, keptThrough, askedAgain, strangersJoin,
+	lostOne, heeds, phased, optioned, joinOfBefore, keptThrough, askedAgain, askedLater, leadsNoMore, strangersJoin,
 }
 
 func TestBegins(t *testing.T) {

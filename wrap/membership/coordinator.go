@@ -25,7 +25,7 @@ func (p *Process[M]) restart(out *protocol.Out[Frame[M]]) bool {
 	}
 	p.due = false
 	l, holds := &p.lead, p.holds()
-	waits := holds && (l.done != l.members || l.serving)
+	waits := holds && l.done != l.members
 	if p.coordinator() != p.id || waits && p.active {
 		return false
 	}
@@ -67,7 +67,7 @@ func (p *Process[M]) restart(out *protocol.Out[Frame[M]]) bool {
 	if !p.majority(target) || holds && target.minus(l.members).empty() || !p.active && p.intact(inside, target) {
 		return false
 	}
-	p.seen++
+	p.seen = p.nextRound()
 	p.begin(protocol.Epoch{Round: p.seen, Leader: p.id}, target, joins)
 	for j := range joins.all {
 		p.peers[j].said.asked = true
@@ -207,17 +207,20 @@ func (p *Process[M]) onDone(from protocol.ID, f Frame[M], out *protocol.Out[Fram
 	p.hear(from, f)
 	if f.Epoch == p.lead.epoch {
 		p.lead.based[from] = f.Note.Number
-		p.done(from, f.Note.Old, f.Note.Groups, out)
+		p.done(from, f.Note, out)
 	}
 }
 
 // done ends the first phase when all have joined.
-func (p *Process[M]) done(from protocol.ID, old bool, wants string, out *protocol.Out[Frame[M]]) {
+func (p *Process[M]) done(from protocol.ID, n *Note, out *protocol.Out[Frame[M]]) {
 	l := &p.lead
 	l.done = l.done.with(from)
-	if old {
+	if n.Old || n.Inside {
 		l.request = l.request.with(from)
-		l.wants[from] = protocol.Groups(wants)
+		l.wants[from] = protocol.Groups(n.Groups)
+	}
+	if n.Inside {
+		l.inside = l.inside.with(from)
 	}
 	switch {
 	case l.done == l.members:
@@ -228,7 +231,7 @@ func (p *Process[M]) done(from protocol.ID, old bool, wants string, out *protoco
 }
 
 // serve begins the second phase: those with old requests enter group by group, each group
-// after the LEAVEs of the one before.
+// after the LEAVEs of the one before. The first one is that of those who are inside, if there are any.
 func (p *Process[M]) serve(out *protocol.Out[Frame[M]]) {
 	l := &p.lead
 	for j := range p.peers {
@@ -238,6 +241,9 @@ func (p *Process[M]) serve(out *protocol.Out[Frame[M]]) {
 	}
 	var mine *Note
 	g, q := p.best(l.request)
+	if !l.inside.empty() {
+		g, q = p.among()
+	}
 	for before := 0; !q.empty(); {
 		n := &Note{Number: uint64(before), Set: only(p.id), Groups: string(g)}
 		l.request = l.request.minus(q)
@@ -245,7 +251,10 @@ func (p *Process[M]) serve(out *protocol.Out[Frame[M]]) {
 		if !then.empty() {
 			n.Set = then
 		} else {
-			l.await = q
+			n.Old, p.turns.await = true, q
+		}
+		if n.Old && before == 0 && g.Shares(g) && p.phases == 3 {
+			p.turns.group = string(g)
 		}
 		for j := range q.all {
 			if j == p.id {
@@ -257,12 +266,25 @@ func (p *Process[M]) serve(out *protocol.Out[Frame[M]]) {
 		g, q, before = next, then, q.len()
 	}
 	clear(l.wants)
-	switch l.serving = !l.await.empty(); {
-	case !l.serving:
+	l.inside = set{}
+	switch {
+	case p.turns.await.empty():
 		p.resume(out)
 	case mine != nil:
 		p.onStart(mine, out)
 	}
+}
+
+// among returns the group of those who are inside, and who may be there: they, and those with requests for it.
+func (p *Process[M]) among() (g protocol.Group, who set) {
+	l := &p.lead
+	g, who = protocol.Group(l.wants[l.inside.first()]), l.inside
+	for j := range l.request.minus(who).all {
+		if g.Shares(g) && l.wants[j].Has(g) {
+			who = who.with(j)
+		}
+	}
+	return g, who
 }
 
 // best returns, of the groups that the first one of rest wants, one that most of rest want,
@@ -288,7 +310,7 @@ func (p *Process[M]) best(rest set) (best protocol.Group, who set) {
 
 // resume begins the third phase.
 func (p *Process[M]) resume(out *protocol.Out[Frame[M]]) {
-	p.due, p.lead.serving = true, false
+	p.turns = turns{}
 	if p.phases < 3 {
 		p.frozen = false
 		p.ask(out)
@@ -305,35 +327,103 @@ func (p *Process[M]) onResume(out *protocol.Out[Frame[M]]) {
 	if p.section == protocol.InCrit || p.old.pending {
 		panic("recovery: RESUME before the old requests were served")
 	}
-	p.running = true
+	p.running, p.old = true, old{}
 	p.ask(out)
 }
 
 func (p *Process[M]) onStart(n *Note, out *protocol.Out[Frame[M]]) {
-	if !p.old.pending {
+	kept := p.old.kept
+	if !p.old.pending && !p.old.late && !kept {
 		panic("recovery: START without an old request")
 	}
-	p.old.started, p.old.before, p.old.next, p.old.group = true, n.Number, n.Set, n.Groups
-	p.enter(out)
+	p.old.pending, p.old.late, p.old.kept, p.old.started = true, false, false, true
+	p.old.before, p.old.next, p.old.group, p.old.last = n.Number, n.Set, n.Groups, n.Old
+	switch {
+	case !kept:
+		p.enter(out)
+	case p.section == protocol.InCrit:
+		p.base, p.old.pending = set{}, false
+		p.besides(out)
+	default:
+		p.left(out)
+		p.want(out) // should it have tried again
+	}
 }
 
-// onLeave counts a LEAVE: at the coordinator it is one of the last ones, for whoever is the
-// least of those with old requests is in the first group, and elsewhere an old request waits for it.
+// onLeave counts a LEAVE: of the last ones at the coordinator, and elsewhere an old request waits for it.
 func (p *Process[M]) onLeave(from protocol.ID, out *protocol.Out[Frame[M]]) {
-	if l := &p.lead; l.epoch == p.epoch {
-		if l.await = l.await.without(from); l.await.empty() {
-			p.resume(out)
-		}
+	t := &p.turns
+	if !t.await.has(from) {
+		p.old.leaves++
+		p.enter(out)
 		return
 	}
-	p.old.leaves++
-	p.enter(out)
+	t.await = t.await.without(from)
+	if t.late.has(from) {
+		t.late = t.late.without(from)
+		p.admit(from, t.wants[from], out)
+	}
+	if t.await.empty() {
+		p.resume(out)
+	}
+}
+
+// onWant is at the coordinator: a member's user has tried since it said DONE. Before all are DONE that is an old request like
+// the others. Of its members the coordinator tells those who are inside that somebody waits who does not fit.
+func (p *Process[M]) onWant(from protocol.ID, wants protocol.Groups, out *protocol.Out[Frame[M]]) {
+	l, t := &p.lead, &p.turns
+	switch {
+	case p.epoch.Leader != p.id:
+		p.old.closed = true
+		p.wanted(out)
+	case l.epoch == p.epoch && l.done != l.members:
+		l.request = l.request.with(from)
+		l.wants[from] = wants
+	case t.await.has(from): // its LEAVE is about to come
+		if t.late = t.late.with(from); t.wants == nil {
+			t.wants = make([]protocol.Groups, p.n)
+		}
+		t.wants[from] = wants
+	default:
+		p.admit(from, wants, out)
+	}
+}
+
+// admit lets in who has tried since, with those who are inside, unless somebody waits who does not fit.
+func (p *Process[M]) admit(from protocol.ID, wants protocol.Groups, out *protocol.Out[Frame[M]]) {
+	t := &p.turns
+	switch {
+	case t.group == "":
+	case wants.Has(protocol.Group(t.group)):
+		n := &Note{Set: only(p.id), Groups: t.group, Old: true}
+		if t.await = t.await.with(from); from == p.id {
+			p.onStart(n, out)
+		} else {
+			out.Send(from, Frame[M]{Kind: Start, Epoch: p.epoch, Note: n})
+		}
+	default:
+		t.group = ""
+		for j := range t.await.without(p.id).all {
+			if p.w.inner.Tells {
+				out.Send(j, Frame[M]{Kind: Want, Epoch: p.epoch, Note: &Note{}})
+			}
+		}
+		p.wanted(out)
+	}
+}
+
+// besides tells a user who is inside with an old request that others wait, or might without being heard of.
+func (p *Process[M]) besides(out *protocol.Out[Frame[M]]) {
+	if p.old.closed || !p.old.last || p.old.before > 0 || p.phases < 3 {
+		p.wanted(out)
+	}
 }
 
 // enter grants an old request when its turn has come.
 func (p *Process[M]) enter(out *protocol.Out[Frame[M]]) {
 	if p.old.started && p.old.leaves == p.old.before {
-		p.old.pending, p.old.started, p.byOld, p.section = false, false, true, protocol.InCrit
-		out.CritIn(protocol.Group(p.old.group), 0)
+		p.old.pending, p.byOld, p.section, p.wants = false, true, protocol.InCrit, p.old.group
+		out.CritIn(protocol.Group(p.old.group), p.oldToken())
+		p.besides(out)
 	}
 }

@@ -13,8 +13,10 @@
 //
 // Exclusion, of groups where the algorithm has them, whatever happens. Once faults are
 // over and a majority of all processes have sessions, each with each other and with nobody
-// else, each of their users gets in, as far as the algorithm promises it. Entries are not
-// concurrent for the time of a restart: it waits for who is inside. A process without a
+// else, each of their users gets in, as far as the algorithm promises it. Entries stay concurrent while it restarts: who is inside stays
+// there, and others of its group come in beside it. There are two exceptions: who wants the group of the last old requests, and comes when
+// another group was before them; and faults that overlap so that two are in instances that do not have both, of
+// which one has to leave its own, when its user is outside. A process without a
 // majority is in no instance: a process that is inside is ejected, and who tries waits, or is told
 // protocol.NoMajority (TryOnce, and option tell). When it has sessions again it joins.
 //
@@ -34,9 +36,26 @@
 // answers before the others are asked, and each of them must have had its JOIN in the
 // present session.
 //
+// A user who is inside when its process joins stays there, and is an old request of the first group: whoever is in another
+// one waits for its LEAVE, and so does RESUME. Nobody of the older instance meets it: to that one it is a
+// process that never leaves. But before the newer one begins some of its members may not have joined, and owe
+// this process nothing: so until START, which comes when all have, its user counts on those alone with which it has had sessions since it
+// entered. Each of these joins no instance without it while that session lasts, so that it is ejected before another
+// majority begins without it.
+//
 // The tag of a process, its epoch and whether it runs, never decreases while it is in
-// instances, does not change while its user is inside, and is the same for all that are
-// inside (invariant recovery/tags).
+// instances, does not change while its user is inside but for such a join, and is the same for all that are
+// inside (invariant recovery/tags), where START has come to them.
+//
+// Fencing tokens, where the algorithm has them: that of an entry is larger than those of all that ended before it
+// and that it does not share with. It is made of the epoch, and of what the algorithm says in its instance. Old requests
+// have tokens between two instances, in the order of their groups. Where a majority are new lives they may not have heard of
+// a round: but a round is at least the clock of its coordinator, in milliseconds. So tokens grow over a restart of all members as
+// long as clocks do. See token.go for how many there are.
+//
+// An instance begins with first states of the algorithm, in the old lives and the new ones, and takes no message of an
+// older one. So what an algorithm counts, such as the bounded numbers of TokenGME, starts again with each instance, wherever a reset
+// of these numbers had got to. Only epochs grow without a bound, with the restarts.
 //
 // Progress: who decides is the least process in reach, and a process answers its RESTARTs
 // only. So when faults are over, those of the majority C have one coordinator, its least
@@ -65,7 +84,8 @@
 // says JOIN once more, which takes faults that overlap. LEAVEs take the place of the
 // messages that an old request has sent in vain: at most n-1 each. Both bounds are for one
 // fault at a time and n-1 sessions that begin at once; faults that overlap share restarts,
-// or repeat them. NOTIFY and DONE carry up to n+4 integers, the others up to four, a
+// or repeat them. A user that tries while old requests are served costs a WANT and a START, in place of REQUESTs; and the first
+// one that does not fit up to n-1 WANTs more, to tell those who are inside. NOTIFY and DONE carry up to n+4 integers, the others up to four, a
 // message of the algorithm one more.
 //
 // # Source
@@ -80,8 +100,9 @@
 // instance. Here it is the epoch. The coordinator is the least process in reach, which
 // need not have been in the instance before; it does not wait for NOTIFYs that agree: who
 // is told to go on without somebody revokes its lease. START goes to every group of old
-// requests, with how many LEAVEs it waits for and to whom its own go. A process that exits
-// while a RESTART waits for it does not tell the old instance. Without RESUME (option
+// requests, with how many LEAVEs it waits for and to whom its own go. In the paper a RESTART waits until the user is
+// outside; here it goes on inside, as an old request that has been served, and WANT lets others of its group in (with three phases). A process
+// that exits while a RESTART waits for it does not tell the old instance. Without RESUME (option
 // phases = 2), or without old requests either (1), the coordinator's own process waits in
 // place of all others, which is enough because an algorithm lets nobody in at first
 // without a message of the process that may enter alone, or of all.
@@ -96,14 +117,20 @@
 //
 // TestModels explores three processes. With Suzuki-Kasami, with each number of phases: a
 // crash; a crash and a join; and a session that breaks. With TokenGME and RA2 a crash, with
-// each number of phases, and the others with three, with fewer behind TEST_LANE=long.
+// each number of phases, and the others with three, with fewer behind TEST_LANE=long. Those of TokenGME's several form have a
+// process that wants either of two groups, and those of the bounded form restart in the middle of resets.
 // TestModelsOfPartitions breaks both sessions of one process before anything else happens: it
 // is cut off, comes back and joins. Where each of the two breaks at any moment, models with one
 // entry at most, and with channels that keep their order, are decided for finite runs.
 //
-// TestStorm runs all three in worlds of up to five processes in which every message,
+// Concurrent entry is decided in these models, too, where restarts have three phases and serve one group; TestConcurrentEntry sees
+// that fewer phases lack it.
+//
+// TestStorm runs all of these in worlds of up to five processes in which every message,
 // session, user and fault comes at random, with each number of phases, judges each step, and
-// then ends all faults: everybody gets in, twice. TestBill and TestCosts count messages by
+// then ends all faults: everybody gets in, twice. It judges the fencing tokens of all entries, in half of the worlds until somebody crashes, and
+// in the others, where clocks run, throughout; so does TestRestartOfAll, which sees where clocks stand still.
+// TestFencing decides it for small models. TestBill and TestCosts count messages by
 // kind. In TestOverlap, where up to a crash and a join come every 40 ms, a fault costs at most
 // 0.63, 0.71 and 0.76 of 5(n-1) messages with three, five and nine processes. TestParted and
 // TestPartition cut five processes in two, in one direction or both. TestCutForGood cuts two

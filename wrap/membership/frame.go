@@ -17,6 +17,7 @@ const (
 	Done                 // a member joined it, and has an old request or none
 	Start                // an old request is granted after that many LEAVEs
 	Leave                // an old request was served
+	Want                 // a user has tried while its instance is suspended; of the coordinator: somebody waits who does not fit
 	Resume               // all old requests were served
 	kinds
 )
@@ -24,7 +25,7 @@ const (
 var messages = []protocol.Message{
 	Notify: {Name: "NOTIFY", Overhead: true}, Join: {Name: "JOIN", Overhead: true},
 	Restart: {Name: "RESTART", Overhead: true}, Done: {Name: "DONE", Overhead: true},
-	Start: {Name: "START", Overhead: true}, Leave: {Name: "LEAVE", Overhead: true}, Resume: {Name: "RESUME", Overhead: true},
+	Start: {Name: "START", Overhead: true}, Leave: {Name: "LEAVE", Overhead: true}, Want: {Name: "WANT", Overhead: true}, Resume: {Name: "RESUME", Overhead: true},
 }
 
 // A Frame is a message of one instance, or about one.
@@ -43,8 +44,9 @@ type Note struct {
 	Number uint64
 	Set    set      // who is in the instance of a NOTIFY, RESTART or DONE; of a START, who gets the LEAVE of who is started
 	Joins  set      // of a RESTART: those of Set who were in no instance, and come first
-	Old    bool     // of a DONE: there is an old request; of a NOTIFY without a number: its receiver is to leave that instance
-	Groups string   // wanted, of a DONE; granted, of a START
+	Old    bool     // of a DONE: there is an old request; of a START: it is the last group; of a NOTIFY without a number: its receiver is to leave that instance
+	Inside bool     // of a DONE: its user is inside
+	Groups string   // wanted, of a DONE or WANT; granted, of a START, and of a DONE of who is inside
 	Since  []uint64 // of a NOTIFY or DONE: the number since which each session lasts, 0: none
 }
 
@@ -65,7 +67,7 @@ func (n *Note) fields(c *protocol.Codec) {
 	c.Uint(&n.Number)
 	n.Set.fields(c)
 	n.Joins.fields(c)
-	c.Bool(&n.Old)
+	c.Bools(&n.Old, &n.Inside)
 	protocol.Text(c, &n.Groups)
 	c.Words(protocol.List(c, &n.Since))
 }
@@ -89,6 +91,8 @@ func (w *wrapped[M]) ints(f Frame[M]) int {
 		}
 	case Join:
 		return 2
+	case Want:
+		return 1 + protocol.Groups(f.Note.Groups).Len()
 	case Done:
 		return 3 + len(f.Note.Since) + protocol.Groups(f.Note.Groups).Len()
 	case Restart, Start:
@@ -121,7 +125,10 @@ func (w *wrapped[M]) text(f Frame[M]) string {
 		return text + ")"
 	case Done:
 		old := "none"
-		if n.Old {
+		switch {
+		case n.Inside:
+			old = strings.TrimSpace("inside " + n.Groups)
+		case n.Old:
 			old = strings.TrimSpace("wants " + n.Groups)
 		}
 		return fmt.Sprintf("DONE(%s,%s,%d,%s)", f.Epoch.Text(), old, n.Number, words(n.Since))
@@ -129,6 +136,8 @@ func (w *wrapped[M]) text(f Frame[M]) string {
 		return fmt.Sprintf("START(%s,%s,after %d,then %v)", f.Epoch.Text(), n.Groups, n.Number, n.Set)
 	case Leave:
 		return "LEAVE(" + f.Epoch.Text() + ")"
+	case Want:
+		return strings.TrimSuffix("WANT("+f.Epoch.Text()+","+n.Groups, ",") + ")"
 	}
 	return "RESUME(" + f.Epoch.Text() + ")"
 }

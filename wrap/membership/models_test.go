@@ -2,9 +2,11 @@ package membership
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/poundlock/poundlock/algo/centralised"
 	"github.com/poundlock/poundlock/algo/ra2"
 	"github.com/poundlock/poundlock/algo/suzukikasami"
 	"github.com/poundlock/poundlock/algo/tokengme"
@@ -19,11 +21,13 @@ type model struct {
 	n                int
 	phases           int64 // 0: the default
 	entries          []int
-	apart            bool // p3 wants another group than p1 and p2
+	apart            bool              // p3 wants another group than p1 and p2
+	wants            []protocol.Groups // by process; nil: 1 or 2
 	crash, back, cut int
 	fifo             bool
 	begin            []string  // lines of a scenario: what the model begins with
 	finite           bool      // properties of finite runs only
+	queues           bool      // a restart may serve two groups, and meet one who comes back for the second: it waits
 	in               lane.Lane // the shortest lane that explores it
 }
 
@@ -50,7 +54,10 @@ func (m model) config(asked ...string) check.Config {
 		c.N = 3
 	}
 	if m.apart {
-		c.Wants = [][]protocol.Groups{{"1"}, {"1"}, {"2"}}
+		m.wants = []protocol.Groups{"1", "1", "2"}
+	}
+	for _, g := range m.wants {
+		c.Wants = append(c.Wants, []protocol.Groups{g})
 	}
 	steps, err := scenario.Names{Members: c.N}.Parse(strings.NewReader(strings.Join(m.begin, "\n")))
 	if err != nil {
@@ -63,13 +70,16 @@ func (m model) config(asked ...string) check.Config {
 	return c
 }
 
-// kept are the properties that an algorithm has with the wrapper: all but check.ConcurrentEntry.
+// kept are the properties that an algorithm has with the wrapper: all but check.ConcurrentEntry, which needs three phases.
 var kept = []string{check.Exclusion, check.WellFormed, check.Deadlock, "recovery/tags", check.MakesProgress, check.Starvation}
 
 func explore[M any](t *testing.T, a protocol.Algorithm[M], models ...model) {
 	t.Helper()
 	for _, m := range models {
 		c := m.config(kept...)
+		if m.phases == 0 && a.Grouped && !m.queues {
+			c.Properties = append(slices.Clip(c.Properties), check.ConcurrentEntry)
+		}
 		if m.finite {
 			c.Properties = nil
 		}
@@ -134,6 +144,37 @@ func TestModels(t *testing.T) {
 		model{entries: []int{1, 0, 1}, apart: true, cut: 1, in: lane.Long},
 		model{entries: []int{1, 0, 1}, apart: true, crash: 1, back: 1, in: lane.Long},
 	)
+	explore(t, centralised.Algorithm,
+		model{entries: []int{1}, crash: 1},
+		model{phases: 2, entries: []int{1}, crash: 1},
+		model{phases: 1, entries: []int{1}, crash: 1},
+		model{entries: []int{0, 0, 1}, crash: 1, back: 1, in: lane.CI},
+		model{entries: []int{0, 0, 1}, cut: 1, in: lane.CI},
+		model{entries: []int{1, 0, 1}, cut: 1, in: lane.Long},
+		model{entries: []int{1}, crash: 1, back: 1, in: lane.Long},
+	)
+	either := []protocol.Groups{"1", "1,2", "2"}
+	explore(t, tokengme.Several,
+		model{entries: []int{0, 1, 1}, wants: either, crash: 1},
+		model{phases: 2, entries: []int{0, 1, 1}, wants: either, crash: 1},
+		model{phases: 1, entries: []int{0, 1, 1}, wants: either, crash: 1},
+		model{entries: []int{1}, wants: either, crash: 1},
+		model{entries: []int{0, 1, 0}, wants: either, crash: 1, back: 1, in: lane.CI},
+		model{entries: []int{0, 1, 0}, wants: either, cut: 1, in: lane.CI},
+		model{entries: []int{0, 1, 1}, wants: either, cut: 1, in: lane.Long},
+		model{entries: []int{0, 1, 1}, wants: either, crash: 1, back: 1, in: lane.Long},
+	)
+	explore(t, tokengme.Bounded, // the numbers of requests are reset after the second one
+		model{n: 2, entries: []int{3, 1}, crash: 1},
+		model{n: 2, entries: []int{3, 1}, cut: 1, queues: true},
+		model{n: 2, entries: []int{2, 1}, crash: 1, back: 1, queues: true},
+		model{entries: []int{0, 0, 3}, crash: 1, in: lane.CI},
+		model{phases: 2, entries: []int{0, 0, 3}, crash: 1},
+		model{phases: 1, entries: []int{0, 0, 3}, crash: 1},
+		model{entries: []int{0, 1, 3}, crash: 1, in: lane.Long},
+		model{entries: []int{0, 0, 3}, cut: 1, in: lane.Long},
+		model{entries: []int{0, 0, 3}, crash: 1, back: 1, in: lane.Long},
+	)
 	explore(t, ra2.Algorithm,
 		model{entries: []int{0, 0, 1}, crash: 1},
 		model{entries: []int{0, 1, 1}, crash: 1},
@@ -195,10 +236,13 @@ func TestModelsOfPartitions(t *testing.T) {
 	}
 }
 
-// A restart waits for who is inside, and with it whoever wants the same group.
+// A restart of fewer phases waits for who is inside, and with it whoever wants the same group.
 func TestConcurrentEntry(t *testing.T) {
-	v, err := check.Run(Wrap(tokengme.Algorithm), model{entries: []int{0, 1, 1}, crash: 1}.config(check.ConcurrentEntry))
-	if err != nil || v.Verdict != check.Violated || v.Property != check.ConcurrentEntry {
-		t.Errorf("%s is %s, %v: want %s violated", v.Property, v.Verdict, err, check.ConcurrentEntry)
+	for phases := range int64(2) {
+		m := model{phases: 1 + phases, entries: []int{0, 1, 1}, crash: 1}
+		v, err := check.Run(Wrap(tokengme.Algorithm), m.config(check.ConcurrentEntry))
+		if err != nil || v.Verdict != check.Violated || v.Property != check.ConcurrentEntry {
+			t.Errorf("%d phases: %s is %s, %v: want %s violated", m.phases, v.Property, v.Verdict, err, check.ConcurrentEntry)
+		}
 	}
 }

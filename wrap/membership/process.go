@@ -31,6 +31,7 @@ type Process[M any] struct {
 	// linked. While it is not active it is in no instance.
 	active  bool
 	linked  set
+	base    set                 // where old.kept is, in InCrit: those on which its user counts since it entered
 	running bool                // it is not suspended
 	frozen  bool                // of a coordinator with fewer than three phases: its own process waits
 	inner   protocol.Process[M] // nil unless active
@@ -41,15 +42,18 @@ type Process[M any] struct {
 	old     old
 
 	section protocol.Section
-	wants   string // in InTry: the groups
+	wants   string // in InTry: the groups; in InCrit: the group
 	once    bool   // in InTry: TryOnce
 	asked   bool   // in InTry: the algorithm knows
-	byOld   bool   // in InCrit: as an old request
+	byOld   bool   // in InCrit: as an old request, or since an older instance
 
 	lead  lead // of a coordinator
+	turns turns
 	later []early[M]
 
-	due bool // within a step: something has changed that restart looks at
+	// Within a step.
+	due bool   // something has changed that restart looks at
+	now uint64 // the clock
 	out protocol.Out[M]
 }
 
@@ -91,12 +95,16 @@ type told struct {
 
 // old is the old request of a process.
 type old struct {
-	pending bool // its user waits for START
-	started bool
+	pending bool   // its user waits for START
+	late    bool   // its user has tried since: if it fits it gets START, and otherwise RESUME
+	kept    bool   // its user was inside when it joined, and START has not come
+	closed  bool   // somebody has tried since who does not fit
+	started bool   // START has come, and its user has not left since
 	before  uint64 // LEAVEs that it waits for
 	leaves  uint64 // LEAVEs that came
 	group   string
-	next    set // who gets its LEAVE
+	next    set  // who gets its LEAVE
+	last    bool // these are its coordinator alone, which waits for them to resume
 }
 
 // lead is the newest instance that this process began as a coordinator, while nothing is
@@ -108,10 +116,17 @@ type lead struct {
 	asked   bool     // the others were
 	based   []uint64 // by process: the number of what it had said
 	done    set
-	request set               // who has an old request,
+	inside  set               // until they are served: who is inside
+	request set               // who has an old request, those among them
 	wants   []protocol.Groups // by process, for what
-	serving bool              // old requests are being served
-	await   set               // whose LEAVEs are the last ones
+}
+
+// turns are those of the old requests of the present instance, at its coordinator; zero once it runs.
+type turns struct {
+	await set               // whose LEAVEs are the last ones
+	group string            // in which these are, where more of them may come in
+	late  set               // those of await who have tried again
+	wants []protocol.Groups // by process: for what; nil: nobody has
 }
 
 // early is a frame of an instance that this process is not in yet, or that its own
@@ -123,6 +138,7 @@ type early[M any] struct {
 
 // Step implements protocol.Process.
 func (p *Process[M]) Step(ev protocol.Event[Frame[M]], out *protocol.Out[Frame[M]]) {
+	p.now = uint64(max(0, ev.Now))
 	switch ev.Kind {
 	case protocol.Start:
 		p.start(ev.Arg)
@@ -149,13 +165,20 @@ func (p *Process[M]) Step(ev protocol.Event[Frame[M]], out *protocol.Out[Frame[M
 // settle does what is due after an event, until nothing is.
 func (p *Process[M]) settle(out *protocol.Out[Frame[M]]) {
 	for {
-		if p.stray && p.section != protocol.InCrit {
-			p.leave(out)
+		if p.stray {
+			p.stand(out)
 		}
 		p.report(out)
 		if !p.answer(out) && !p.restart(out) {
 			return
 		}
+	}
+}
+
+// stand leaves the instance as soon as its user is outside.
+func (p *Process[M]) stand(out *protocol.Out[Frame[M]]) {
+	if p.wanted(out); p.section != protocol.InCrit {
+		p.leave(out)
 	}
 }
 
@@ -203,15 +226,24 @@ func (p *Process[M]) start(incarnation uint64) {
 func (p *Process[M]) lapse(j protocol.ID, out *protocol.Out[Frame[M]]) {
 	p.change(j)
 	p.peers[j] = peer{session: lapsed}
-	p.linked = p.linked.without(j)
+	p.linked, p.base = p.linked.without(j), p.base.without(j)
 	// A new life of a coordinator may begin an instance that is called like one of the life before.
 	p.later = slices.DeleteFunc(p.later, func(e early[M]) bool { return e.from == j })
 	if p.lead.members.has(j) {
 		p.drop()
 	}
-	if p.active && !p.majority(p.linked) {
+	if p.active && !p.majority(p.support()) {
 		p.leave(out)
 	}
+}
+
+// support are the members that it needs a majority of. Whoever was inside when it joined counts on nobody else before
+// all have joined, which START says.
+func (p *Process[M]) support() set {
+	if p.old.kept && p.section == protocol.InCrit {
+		return p.base
+	}
+	return p.linked
 }
 
 // end: j knows.
@@ -244,7 +276,7 @@ func (p *Process[M]) change(j protocol.ID) {
 func (p *Process[M]) leave(out *protocol.Out[Frame[M]]) {
 	p.number++
 	p.active, p.running, p.frozen, p.stray, p.members, p.linked, p.inner = false, false, false, false, set{}, set{}, nil
-	p.old, p.told, p.news = old{}, told{}, 0
+	p.old, p.turns, p.base, p.told, p.news = old{}, turns{}, set{}, told{}, 0
 	p.drop()
 	switch p.section {
 	case protocol.InCrit:
@@ -356,8 +388,8 @@ func (p *Process[M]) broken(from protocol.ID, r *Frame[struct{}]) bool {
 	return false
 }
 
-// ready reports whether this process may join: its user is not inside, it has a session with
-// each member, that with one who joins since before it did so, and nobody who is left out counts on it.
+// ready reports whether this process may join: it has a session with each member, that with one who joins since before it did
+// so, nobody who is left out counts on it, and, where nobody waits for who is inside, its user is not.
 func (p *Process[M]) ready(from protocol.ID, r *Frame[struct{}], out *protocol.Out[Frame[M]]) bool {
 	n := r.Note
 	if from != p.coordinator() || !n.Set.minus(p.reach()).empty() {
@@ -377,7 +409,18 @@ func (p *Process[M]) ready(from protocol.ID, r *Frame[struct{}], out *protocol.O
 		}
 		return false
 	}
-	return p.section != protocol.InCrit
+	if p.phases == 3 || p.section != protocol.InCrit {
+		return true
+	}
+	p.wanted(out)
+	return false
+}
+
+// wanted tells a user who is inside that its instance is to end, or has others who wait: nobody else is to come in beside it.
+func (p *Process[M]) wanted(out *protocol.Out[Frame[M]]) {
+	if p.section == protocol.InCrit && p.w.inner.Tells {
+		out.Wanted()
+	}
 }
 
 // accept joins the instance of a RESTART, and says so.
@@ -389,8 +432,8 @@ func (p *Process[M]) accept(from protocol.ID, r Frame[struct{}], out *protocol.O
 	p.told = told{from, p.news}
 	if from != p.id {
 		p.drop()
-		n := &Note{Number: p.number, Set: p.members, Since: p.since(), Old: p.old.pending}
-		if n.Old {
+		n := &Note{Number: p.number, Set: p.members, Since: p.since(), Old: p.old.pending, Inside: p.old.kept}
+		if n.Old || n.Inside {
 			n.Groups = p.wants
 		}
 		out.Send(from, Frame[M]{Kind: Done, Epoch: p.epoch, Note: n})
@@ -400,19 +443,24 @@ func (p *Process[M]) accept(from protocol.ID, r Frame[struct{}], out *protocol.O
 	p.ask(out)
 	p.deliver(out)
 	if from == p.id {
-		p.done(p.id, p.old.pending, p.wants, out)
+		p.done(p.id, &Note{Old: p.old.pending, Inside: p.old.kept, Groups: p.wants}, out)
 	}
 }
 
 // join makes the instance of a RESTART the present one.
 func (p *Process[M]) join(r Frame[struct{}]) {
+	inside := p.section == protocol.InCrit
+	if inside {
+		p.base = p.support()
+	}
 	p.due = true
 	p.number++
 	p.epoch, p.members, p.active, p.stray, p.offered = r.Epoch, r.Note.Set, true, false, false
 	p.seen = max(p.seen, p.epoch.Round)
 	p.linked, p.counted, p.news = p.members, p.members.without(p.id), p.number
 	p.running, p.frozen, p.asked = false, false, false
-	p.old = old{pending: p.section == protocol.InTry && p.phases > 1}
+	p.turns = turns{}
+	p.old, p.byOld = old{pending: p.section == protocol.InTry && p.phases > 1, kept: inside}, inside
 	p.inner = p.w.inner.New(p.rank(p.id), p.config(p.members.len()))
 	p.give(protocol.Input{Kind: protocol.Start}, *new(M), nil)
 }
@@ -459,6 +507,8 @@ func (p *Process[M]) receive(from protocol.ID, f Frame[M], out *protocol.Out[Fra
 		p.onStart(f.Note, out)
 	case Leave:
 		p.onLeave(from, out)
+	case Want:
+		p.onWant(from, protocol.Groups(f.Note.Groups), out)
 	case Resume:
 		p.onResume(out)
 	}
@@ -496,6 +546,7 @@ func (p *Process[M]) try(wants string, once bool, out *protocol.Out[Frame[M]]) {
 		return
 	}
 	p.ask(out)
+	p.want(out)
 }
 
 // refuse tells a user who does not want to wait that there is no majority.
@@ -528,17 +579,9 @@ func (p *Process[M]) exit(out *protocol.Out[Frame[M]]) {
 	case p.section == protocol.InLost:
 		p.rem(0, out)
 	case p.byOld:
-		p.rem(0, out)
-		f := Frame[M]{Kind: Leave, Epoch: p.epoch}
-		next := p.old.next
-		p.old = old{}
-		for j := range next.and(p.linked).all {
-			if j != p.id {
-				out.Send(j, f)
-			}
-		}
-		if next.has(p.id) {
-			p.onLeave(p.id, out)
+		p.base = set{}
+		if p.rem(0, out); !p.old.kept { // otherwise START says who gets its LEAVE
+			p.left(out)
 		}
 	default:
 		p.section = protocol.InExit
@@ -546,6 +589,34 @@ func (p *Process[M]) exit(out *protocol.Out[Frame[M]]) {
 			return // the instance has ended, and with it whatever its exit would tell
 		}
 		p.give(protocol.Input{Kind: protocol.Exit}, *new(M), out)
+	}
+}
+
+// left says LEAVE for an old request.
+func (p *Process[M]) left(out *protocol.Out[Frame[M]]) {
+	f := Frame[M]{Kind: Leave, Epoch: p.epoch}
+	next := p.old.next
+	p.old = old{}
+	for j := range next.and(p.linked).all {
+		if j != p.id {
+			out.Send(j, f)
+		}
+	}
+	if next.has(p.id) {
+		p.onLeave(p.id, out)
+	}
+}
+
+// want tells the coordinator of a user that has tried while the instance is suspended, and may share with who is inside.
+func (p *Process[M]) want(out *protocol.Out[Frame[M]]) {
+	if !p.w.inner.Grouped || p.section != protocol.InTry || p.running || p.old.kept {
+		return
+	}
+	p.old.late = true
+	if to := p.epoch.Leader; to != p.id {
+		out.Send(to, Frame[M]{Kind: Want, Epoch: p.epoch, Note: &Note{Groups: p.wants}})
+	} else {
+		p.onWant(to, protocol.Groups(p.wants), out)
 	}
 }
 
@@ -594,12 +665,25 @@ func (p *Process[M]) give(in protocol.Input, m M, out *protocol.Out[Frame[M]]) {
 				out.Send(to, f)
 			}
 		case protocol.Crit:
-			p.section = protocol.InCrit
-			out.CritIn(protocol.Group(e.Data), 0)
+			p.section, p.wants = protocol.InCrit, e.Data
+			out.CritIn(protocol.Group(e.Data), p.token(e.Act.Arg))
 		case protocol.Rem:
 			p.rem(e.Reason(), out)
+		case protocol.Wanted:
+			out.Wanted()
 		default:
 			panic("recovery: an effect of an algorithm that cannot be restarted")
 		}
 	}
+}
+
+// Inspect implements protocol.Inspector: whoever is inside counts on the members with which it has had sessions, without a
+// break, since it joined the instance.
+func (p *Process[M]) Inspect() (st protocol.Standing) {
+	if p.section == protocol.InCrit && p.active {
+		for j := range p.support().without(p.id).all {
+			st.Supports = append(st.Supports, j)
+		}
+	}
+	return st
 }

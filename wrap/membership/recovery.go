@@ -15,8 +15,9 @@ const source = "Mittal, Mohan: A Priority-Based Distributed Group Mutual Exclusi
 
 // wrapped is an algorithm with its wrapper.
 type wrapped[M any] struct {
-	inner protocol.Algorithm[M]
-	last  bool // the first of its processes to enter alone is the last one, not the first
+	inner  protocol.Algorithm[M]
+	last   bool // the first of its processes to enter alone is the last one, not the first
+	fenced bool // its entries have fencing tokens
 }
 
 // Wrap makes an algorithm whose users are its members tolerate crashes of members, new
@@ -26,7 +27,11 @@ func Wrap[M any](a protocol.Algorithm[M]) protocol.Algorithm[Frame[M]] {
 		panic(err)
 	}
 	w := &wrapped[M]{inner: a}
-	w.last = w.entersAlone(1) && !w.entersAlone(0)
+	_, first := w.entersAlone(0, 2)
+	_, last := w.entersAlone(1, 2)
+	w.last = last && !first
+	token, _ := w.entersAlone(0, 1)
+	w.fenced = token > 0
 	out := protocol.Algorithm[Frame[M]]{
 		Info:   w.info(),
 		New:    w.new,
@@ -83,6 +88,9 @@ func (w *wrapped[M]) info() protocol.Info {
 		i.Variant = w.inner.Variant + "-" + Variant
 	}
 	i.Title = "the same, restarted after crashes, joins and partitions"
+	if w.inner.Variant != "" {
+		i.Title = "the form " + w.inner.Variant + ", restarted after crashes, joins and partitions"
+	}
 	if !strings.Contains(i.Source, source) {
 		i.Source += "; " + source
 	}
@@ -98,7 +106,7 @@ func (w *wrapped[M]) info() protocol.Info {
 		i.Messages = append(i.Messages, m)
 	}
 	i.Options = append(slices.Clip(i.Options), options...)
-	if i.Grouped { // whoever is inside holds up a restart, and with it those who try
+	if i.Grouped { // whoever is inside holds up a restart of fewer than three phases, or one for faults that overlap, and with it those who try
 		i.Lacks = append(slices.Clip(i.Lacks), "concurrent-entry")
 	}
 	if w.last {
@@ -111,17 +119,22 @@ func (w *wrapped[M]) info() protocol.Info {
 	return i
 }
 
-// entersAlone reports whether process id of two may enter at once, before any message.
-func (w *wrapped[M]) entersAlone(id protocol.ID) bool {
+// entersAlone reports whether process id of n may enter at once, before any message, and its token.
+func (w *wrapped[M]) entersAlone(id protocol.ID, n int) (token uint64, ok bool) {
 	var out protocol.Out[M]
-	p := w.inner.New(id, protocol.Config{N: 2})
+	p := w.inner.New(id, protocol.Config{N: n})
 	p.Step(protocol.Event[M]{Input: protocol.Input{Kind: protocol.Start}}, &out)
 	try := protocol.Input{Kind: protocol.Try}
 	if w.inner.Grouped {
 		try.Data = "a"
 	}
 	p.Step(protocol.Event[M]{Input: try}, &out)
-	return slices.ContainsFunc(out.Effects, func(e protocol.Effect[M]) bool { return e.Do == protocol.Crit })
+	for i := range out.Effects {
+		if e := &out.Effects[i]; e.Do == protocol.Crit {
+			return e.Act.Arg, true
+		}
+	}
+	return 0, false
 }
 
 func (w *wrapped[M]) new(id protocol.ID, c protocol.Config) protocol.Process[Frame[M]] {
@@ -149,7 +162,7 @@ func tags[M any](v *protocol.View) error {
 		switch {
 		case inside && !p.active:
 			return fmt.Errorf("recovery: #%d is inside without an instance", p.id)
-		case !p.active || !p.running && !inside:
+		case !p.active || !p.running && !inside || p.old.kept:
 			continue
 		case p.phases < 3 && !inside:
 			continue // it runs, and its coordinator holds it back

@@ -5,6 +5,7 @@ import (
 	"math/bits"
 	"testing"
 
+	"github.com/poundlock/poundlock/algo/centralised"
 	"github.com/poundlock/poundlock/algo/ra2"
 	"github.com/poundlock/poundlock/algo/suzukikasami"
 	"github.com/poundlock/poundlock/algo/tokengme"
@@ -17,7 +18,13 @@ import (
 func storm[M any](a protocol.Algorithm[M], from, to int) (fault string, w *world[M]) {
 	for seed := from; seed < to; seed++ {
 		c := protocol.Config{N: 2 + seed%4, Options: map[string]int64{phasesOption: int64(3 - seed/4%3)}}
+		if a.Variant == tokengme.Bounded.Variant {
+			c.Options["smax"] = 2
+		}
 		w := newWorld(a, c, uint64(seed))
+		if seed%2 == 0 {
+			w.tick = 1 << roundBits
+		}
 		w.run(300+seed%700, 5+seed%60, true)
 		w.calm()
 		if w.fault != "" {
@@ -37,8 +44,10 @@ func storms[M any](t *testing.T, a protocol.Algorithm[M]) {
 func TestStorm(t *testing.T) {
 	t.Run("suzuki-kasami", func(t *testing.T) { storms(t, suzukikasami.Algorithm) })
 	t.Run("ra2", func(t *testing.T) { storms(t, ra2.Algorithm) })
+	t.Run("centralised", func(t *testing.T) { storms(t, centralised.Algorithm) })
 	t.Run("tokengme", func(t *testing.T) { storms(t, tokengme.Algorithm) })
 	t.Run("tokengme several", func(t *testing.T) { storms(t, tokengme.Several) })
+	t.Run("tokengme bounded", func(t *testing.T) { storms(t, tokengme.Bounded) })
 }
 
 // A restart after a crash, and one for a join, each cost at most 5(n-1) messages, of each kind

@@ -23,12 +23,14 @@ func (p *Process[M]) State(c *protocol.Codec) {
 	c.AnyID(&p.told.to)
 	c.Uint(&p.told.number)
 	protocol.Upto(c, &p.section, protocol.InExit)
-	c.Bools(&p.active, &p.stray, &p.offered, &p.running, &p.frozen, &p.once, &p.asked, &p.byOld, &p.old.pending, &p.old.started)
+	c.Bools(&p.active, &p.stray, &p.offered, &p.running, &p.frozen, &p.once, &p.asked, &p.byOld, &p.old.pending, &p.old.started, &p.old.late, &p.old.kept, &p.old.closed, &p.old.last)
+	p.base.fields(c)
 	protocol.Text(c, &p.wants)
 	protocol.Text(c, &p.old.group)
 	c.Uints(&p.old.before, &p.old.leaves)
 	p.old.next.fields(c)
 	p.lead.fields(c)
+	p.turns.fields(c, p.n)
 	for i := range protocol.List(c, &p.later) {
 		c.ID(&p.later[i].from, p.n)
 		protocol.Nested(c, &p.later[i].f, p.w.fields)
@@ -73,10 +75,10 @@ func (l *lead) fields(c *protocol.Codec) {
 	if c.Epoch(&l.epoch, math.MaxUint64); l.epoch == (protocol.Epoch{}) {
 		return
 	}
-	for _, s := range [...]*set{&l.members, &l.joins, &l.done, &l.request, &l.await} {
+	for _, s := range [...]*set{&l.members, &l.joins, &l.done, &l.inside, &l.request} {
 		s.fields(c)
 	}
-	c.Bools(&l.asked, &l.serving)
+	c.Bool(&l.asked)
 	c.Words(protocol.List(c, &l.based))
 	if c.Reading() {
 		l.wants = make([]protocol.Groups, len(l.based))
@@ -85,6 +87,26 @@ func (l *lead) fields(c *protocol.Codec) {
 	for j := range l.wants {
 		if l.request.has(protocol.ID(j)) {
 			protocol.Text(c, &l.wants[j])
+		}
+	}
+}
+
+func (t *turns) fields(c *protocol.Codec, n int) {
+	if c.Reading() {
+		*t = turns{}
+	}
+	t.await.fields(c)
+	protocol.Text(c, &t.group)
+	if t.late.fields(c); t.late.empty() {
+		return
+	}
+	if c.Reading() {
+		t.wants = make([]protocol.Groups, n)
+		c.Want(t.late.minus(upTo(n)).empty())
+	}
+	for j := range t.wants {
+		if t.late.has(protocol.ID(j)) {
+			protocol.Text(c, &t.wants[j])
 		}
 	}
 }

@@ -19,6 +19,7 @@ type story[M any] struct {
 	fault   string // two inside who share nothing
 	group   []string
 	revokes [][2]protocol.ID // of sessions that have not lapsed
+	told    []protocol.ID    // who was told that somebody waits
 }
 
 // tell begins a story of n processes, each of which begins that life.
@@ -56,6 +57,8 @@ func (s *story[M]) step(i protocol.ID, in protocol.Input, f Frame[M]) {
 			s.users[i] = protocol.InRem
 		case protocol.Ejected:
 			s.users[i] = protocol.InLost
+		case protocol.Wanted:
+			s.told = append(s.told, i)
 		}
 	}
 }

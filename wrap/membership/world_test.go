@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 
+	"github.com/poundlock/poundlock/algo/centralised"
+	"github.com/poundlock/poundlock/algo/tokengme"
 	"github.com/poundlock/poundlock/protocol"
 )
 
@@ -22,10 +25,16 @@ type world[M any] struct {
 	cut   [][]bool
 	snap  []bool // by pair, from the smaller id: the session is to break
 	mail  []letter[M]
+	now   int64 // what all clocks show, and
+	tick  int64 // by how much more with each step; 0: there are none
 
 	section []protocol.Section
 	group   []string
-	wants   []string // what users may want
+	told    []bool            // who is inside, and has heard that somebody waits
+	token   []uint64          // of who is inside
+	past    map[string]uint64 // by group, the largest token of an entry that has ended
+	fenced  bool              // tokens are in order: nobody has lost its memory, or there are clocks
+	wants   []string          // what users may want
 	tags    []tag
 	count   map[string]int
 	log     []string
@@ -54,7 +63,8 @@ type tag struct {
 }
 
 func newWorld[M any](a protocol.Algorithm[M], c protocol.Config, seed uint64) *world[M] {
-	w := &world[M]{alg: Wrap(a), c: c, r: rand.New(rand.NewPCG(seed, 1)), count: map[string]int{}, wants: []string{""}}
+	w := &world[M]{alg: Wrap(a), c: c, r: rand.New(rand.NewPCG(seed, 1)), count: map[string]int{}, past: map[string]uint64{}, wants: []string{""}}
+	w.fenced = a.Variant != tokengme.Bounded.Variant && a.Name != centralised.Algorithm.Name // which have no tokens
 	if a.Grouped {
 		w.wants = []string{"a", "b"}
 		if a.Several {
@@ -64,6 +74,7 @@ func newWorld[M any](a protocol.Algorithm[M], c protocol.Config, seed uint64) *w
 	n := c.N
 	w.procs, w.lives = make([]protocol.Process[Frame[M]], n), make([]uint64, n)
 	w.section, w.group, w.tags = make([]protocol.Section, n), make([]string, n), make([]tag, n)
+	w.token, w.told = make([]uint64, n), make([]bool, n)
 	w.snap = make([]bool, n*n)
 	for i := range n {
 		w.ends, w.cut = append(w.ends, make([]end, n)), append(w.cut, make([]bool, n))
@@ -90,12 +101,32 @@ func (w *world[M]) up(i protocol.ID) {
 
 func (w *world[M]) crash(i protocol.ID) {
 	w.say("crash %d", i)
+	w.ended(i)
+	w.fenced = w.fenced && w.tick > 0
 	w.procs[i] = nil
 	w.section[i] = protocol.InRem
 	for j := range w.ends[i] {
 		w.ends[i][j] = end{number: w.ends[i][j].number}
 	}
 	w.mail = deleteIf(w.mail, func(l letter[M]) bool { return l.to == i })
+}
+
+// ended records that an entry has ended, if there is one.
+func (w *world[M]) ended(i protocol.ID) {
+	if w.section[i] == protocol.InCrit {
+		w.past[w.group[i]] = max(w.past[w.group[i]], w.token[i])
+	}
+}
+
+// enters judges the token of an entry.
+func (w *world[M]) enters(i protocol.ID, group string, token uint64) {
+	w.say("  %d enters %q with token %d", i, group, token)
+	for g, past := range w.past {
+		if w.fenced && token <= past && !protocol.Group(g).Shares(protocol.Group(group)) {
+			w.bad("fencing: %d enters %q with token %d after one with %d in %q", i, group, token, past, g)
+		}
+	}
+	w.token[i] = token
 }
 
 func deleteIf[T any](s []T, f func(T) bool) []T {
@@ -137,6 +168,8 @@ func (w *world[M]) step(i protocol.ID, in protocol.Input, f Frame[M]) {
 		w.procs[i], p = q, q
 	}
 	wasInside := w.section[i] == protocol.InCrit
+	w.now += w.tick
+	in.Now = w.now
 	var out protocol.Out[Frame[M]]
 	p.Step(protocol.Event[Frame[M]]{Input: in, Msg: f}, &out)
 	for _, e := range out.Effects {
@@ -154,7 +187,7 @@ func (w *world[M]) step(i protocol.ID, in protocol.Input, f Frame[M]) {
 			w.ends[i][e.To].revoked = true
 			*w.pair(i, e.To) = true
 		case protocol.Crit:
-			w.say("  %d enters %q", i, e.Data)
+			w.enters(i, e.Data, e.Act.Arg)
 			w.entries++
 			if w.section[i] != protocol.InTry {
 				w.bad("%d enters from section %d", i, w.section[i])
@@ -167,7 +200,7 @@ func (w *world[M]) step(i protocol.ID, in protocol.Input, f Frame[M]) {
 			if !protocol.Groups(w.group[i]).Has(protocol.Group(e.Data)) {
 				w.bad("%d enters %q and wants %q", i, e.Data, w.group[i])
 			}
-			w.section[i], w.group[i] = protocol.InCrit, e.Data
+			w.section[i], w.group[i], w.told[i] = protocol.InCrit, e.Data, false
 		case protocol.Rem:
 			w.say("  %d is out %s", i, e.Reason().Error())
 			if w.section[i] != protocol.InExit && (w.section[i] != protocol.InTry || e.Reason() == 0) {
@@ -183,7 +216,12 @@ func (w *world[M]) step(i protocol.ID, in protocol.Input, f Frame[M]) {
 				w.bad("%d is ejected from section %d", i, w.section[i])
 			}
 			w.ejected++
+			w.ended(i)
 			w.section[i] = protocol.InLost
+		case protocol.Wanted:
+			if w.told[i] = true; !w.alg.Tells || w.section[i] != protocol.InCrit {
+				w.bad("%d tells in section %d that somebody waits", i, w.section[i])
+			}
 		default:
 			w.bad("effect %d", e.Do)
 		}
@@ -207,7 +245,7 @@ func (w *world[M]) tagged(i protocol.ID, wasInside bool) {
 	switch {
 	case t.epoch.Before(was.epoch), p.active && t.epoch == was.epoch && was.running && !t.running:
 		w.bad("tags: that of %d decreases from %v to %v", i, was, t)
-	case wasInside && w.section[i] == protocol.InCrit && t != was:
+	case wasInside && w.section[i] == protocol.InCrit && t != was && !(p.byOld && was.epoch.Before(t.epoch) && !t.running):
 		w.bad("tags: that of %d changes from %v to %v inside", i, was, t)
 	}
 }
@@ -307,6 +345,7 @@ func (w *world[M]) users(tries bool) (due []func()) {
 			due = append(due, func() { w.try(i) })
 		case s == protocol.InCrit || s == protocol.InLost:
 			due = append(due, func() {
+				w.ended(i)
 				w.section[i] = protocol.InExit
 				w.say("%d leaves", i)
 				w.step(i, protocol.Input{Kind: protocol.Exit}, Frame[M]{})
@@ -410,6 +449,7 @@ func (w *world[M]) calm() {
 		}
 	}
 	for range 2 {
+		w.rests()
 		w.run(20000, 0, false)
 		for i, s := range w.section {
 			if s != protocol.InRem {
@@ -429,6 +469,49 @@ func (w *world[M]) calm() {
 			w.bad("stuck: %d is in section %d", i, s)
 		}
 	}
+}
+
+// rests lets everything happen but what users do. Then whoever is inside has been told of those who wait and do not share with it,
+// unless somebody is to leave its instance first; and where all fit into one group nobody waits, if restarts have three phases, nobody is to leave its instance, and no group
+// that did not fit was before this one in a restart.
+func (w *world[M]) rests() {
+	for due := w.waits(); len(due) > 0 && w.fault == ""; due = w.waits() {
+		due[w.r.IntN(len(due))]()
+	}
+	stray := slices.ContainsFunc(w.procs, func(p protocol.Process[Frame[M]]) bool { return p.(*Process[M]).stray })
+	for i, s := range w.section {
+		for j, other := range w.section {
+			if !stray && s == protocol.InTry && other == protocol.InCrit && w.alg.Tells && !w.told[j] && !w.fits(i, j) {
+				w.bad("wait: %d wants %q, and %d was not told in %q", i, w.group[i], j, w.group[j])
+			}
+		}
+	}
+	for _, g := range []protocol.Group{"a", "b"} {
+		fit, waits := w.alg.Grouped && w.c.Options[phasesOption] == 3, 0
+		for i, s := range w.section {
+			p := w.procs[i].(*Process[M])
+			fit = fit && !p.stray && (p.turns.await.empty() || p.turns.group != "")
+			switch s {
+			case protocol.InCrit:
+				fit = fit && w.group[i] == string(g)
+			case protocol.InTry:
+				fit = fit && protocol.Groups(w.group[i]).Has(g)
+				waits++
+			}
+		}
+		if fit && waits > 0 {
+			w.bad("concurrent entry: %d wait, and all want %q", waits, g)
+		}
+	}
+}
+
+// waits is what happens whatever users do.
+func (w *world[M]) waits() []func() { return append(w.news(), w.letters(w.alg.FIFO)...) }
+
+// fits reports whether i wants to be where j is, and may be.
+func (w *world[M]) fits(i, j int) bool {
+	g := protocol.Group(w.group[j])
+	return g.Shares(g) && protocol.Groups(w.group[i]).Has(g)
 }
 
 // tell is the end of the log.

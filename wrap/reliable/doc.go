@@ -24,9 +24,10 @@
 // loses its lease may be lost, as channels of the algorithms here may lose it too.
 //
 // A frame names the lives at both ends. A client hears of a new life of a member from
-// Restore. Where there are no leases, and so no Restore, a member answers a frame that is
+// Restore. Where there are no leases, and so no Restore, a member refuses a frame that is
 // not for its present life by saying which that is; the first frame to a member is then
-// always in vain. In a new lease a client speaks first: what a member sends to it before
+// always in vain. Whoever sent it takes notice if it still waits for that frame to be
+// acknowledged: late copies of what has arrived tell nobody anything. In a new lease a client speaks first: what a member sends to it before
 // is lost, as on a network whose clients connect.
 //
 // An incarnation of 0 means that the member never forgets; that it did so all the same
@@ -60,6 +61,6 @@
 // TestModels explores every algorithm of this repository behind the wrapper, with lost
 // and repeated messages, crashes, losses of memory and lapsed leases; what each model is
 // stands in docs/verification.md. TestStale shows that what the checker forgets hides
-// nothing. TestMutants breaks the wrapper in 24 named ways; the one that survives only sends
+// nothing. TestMutants breaks the wrapper in 25 named ways; the one that survives only sends
 // something later.
 package reliable

@@ -14,14 +14,18 @@ import (
 // first lease of a client, and a member whose incarnation nobody knows.
 type Frame[M any] struct {
 	Ack      bool
+	Refused  bool // of an ACK: it was for the life To, and the one that is there is From
 	From, To uint64
-	Number   uint64 // of a DATA, from 1; of an ACK, every DATA up to it has arrived
+	Number   uint64 // of a DATA, from 1; of an ACK, every DATA up to it has arrived, or the one refused
 	Msg      M      // of a DATA
 }
 
 func (w *wrapped[M]) fields(f Frame[M], c *protocol.Codec) Frame[M] {
-	c.Bool(&f.Ack)
+	if c.Bool(&f.Ack); f.Ack {
+		c.Bool(&f.Refused)
+	}
 	c.Uints(&f.From, &f.To)
+	c.Want(!f.Refused || f.From > f.To)
 	switch {
 	case !w.numbered:
 		c.Uint(&f.Number)
@@ -64,7 +68,10 @@ func (w *wrapped[M]) text(f Frame[M]) string {
 	if f.From != 0 || f.To != 0 {
 		lives = fmt.Sprintf(" of %d to %d", f.From, f.To)
 	}
-	if f.Ack {
+	switch {
+	case f.Refused:
+		return fmt.Sprintf("ACK(%d refused)%s", f.Number, lives)
+	case f.Ack:
 		return fmt.Sprintf("ACK(%d)%s", f.Number, lives)
 	}
 	return fmt.Sprintf("%s seq %d%s", w.inner.Text(f.Msg), f.Number, lives)

@@ -203,15 +203,22 @@ func (p *Process[M]) receive(ev protocol.Event[Frame[M]], out *protocol.Out[Fram
 	switch {
 	case p.ignores(q, f.From):
 		return
+	case f.Refused && q.awaits(f.To, f.Number):
+		p.meet(q, f.From, out)
+		return
+	case f.Refused:
+		return
+	case f.To != p.mine(q):
+		if !f.Ack && p.refuses() {
+			out.Send(q.id, Frame[M]{Ack: true, Refused: true, From: p.life, To: f.To, Number: f.Number})
+		}
+		return
 	case f.From > q.theirs:
 		p.meet(q, f.From, out)
 	}
 	switch {
-	case f.Ack && f.To == p.mine(q):
-		p.acked(q, f.Number, out)
 	case f.Ack:
-	case f.To != p.mine(q):
-		p.ack(q, 0, out) // which says what this end is called
+		p.acked(q, f.Number, out)
 	case p.takes(q, f.Number):
 		p.give(protocol.Input{Kind: protocol.Receive, From: ev.From, Now: ev.Now}, f.Msg, out)
 		if f.Number <= q.window.Received() {
@@ -220,6 +227,19 @@ func (p *Process[M]) receive(ev protocol.Event[Frame[M]], out *protocol.Out[Fram
 	case f.Number <= q.window.Received():
 		p.ack(q, f.Number, out) // its ACK may have been lost
 	}
+}
+
+// refuses reports whether this end says what it is called when a frame comes for a life before: where
+// nobody else says so. The frame changes nothing here. It may be a late copy, and a copy of what
+// was acknowledged changes nothing at its sender either, however often this end has forgotten
+// since: stale relies on both.
+func (p *Process[M]) refuses() bool {
+	return p.isMember(p.id) && p.wrapped.inner.Detector != protocol.LeaseDetector
+}
+
+// awaits reports whether a frame of that number, to that life of the other end, is not acknowledged.
+func (q *peer) awaits(life, number uint64) bool {
+	return !q.closed && q.theirs == life && number > q.window.Acked()
 }
 
 // takes reports whether a number is received for the first time, and in order where

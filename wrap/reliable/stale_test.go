@@ -1,7 +1,10 @@
 package reliable
 
 import (
+	"errors"
+	"fmt"
 	"maps"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/poundlock/poundlock/algo/algotest/mutant"
@@ -9,6 +12,8 @@ import (
 	"github.com/poundlock/poundlock/algo/sigma"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/check"
+	"github.com/poundlock/poundlock/verify/scenario"
+	"github.com/poundlock/poundlock/verify/world"
 )
 
 // inside is the algorithm's own process.
@@ -70,6 +75,50 @@ func staleModels(t *testing.T) []mutant.Check {
 		forgetful(t, sigma.Algorithm, with(servers(1, 1), func(c *check.Config) { c.Crash, c.Amnesia = 1, 1 })),
 		forgetful(t, sigma.Algorithm, with(servers(1, 1), func(c *check.Config) { c.Suspect = 1 })),
 		forgetful(t, sigma.Literal, with(servers(1, 1), func(c *check.Config) { c.Crash, c.Amnesia = 1, 1 })),
+		forgetful(t, sigma.Algorithm, with(servers(1, 1), func(c *check.Config) { c.Amnesia = 2 })),
+		forgetful(t, sigma.Literal, with(servers(1, 1), func(c *check.Config) { c.Amnesia = 2 })),
+	}
+}
+
+// remains walks at random, and returns a message that was stale and is no more.
+func remains[M any](a protocol.Algorithm[M], seed uint64) error {
+	const steps = 3000
+	s := world.NewState(protocol.Erase(Wrap(a)), world.System{Config: protocol.Config{N: 2}, Clients: 2})
+	r, once := rand.New(rand.NewPCG(seed, 0)), map[[2]int32]bool{}
+	verbs := []scenario.Verb{
+		scenario.Try, scenario.Exit, scenario.Timeout, scenario.Amnesia, scenario.Lapse, scenario.Suspect, scenario.Restore,
+	}
+	for k := range int32(steps) {
+		c := world.Action{ID: k, Verb: verbs[r.IntN(len(verbs))], A: r.Int32N(4), B: r.Int32N(4), Keep: r.IntN(2) == 0}
+		if n := len(s.Flight); n > 0 && r.IntN(3) > 0 {
+			m := &s.Flight[r.IntN(n)]
+			c.Verb, c.A, c.B, c.Kind, c.Sent, c.Part = scenario.Deliver, m.From, m.To, m.Kind, m.Sent, m.Part
+		}
+		if e := s.Ends[c.A]; c.Verb == scenario.Timeout && len(e.Timers) > 0 {
+			c.Timer = e.Timers[0]
+		}
+		if s.Do(&c); s.Found != nil {
+			return errors.New(s.Found.Text)
+		}
+		for k := range s.Flight {
+			m := &s.Flight[k]
+			switch name := [2]int32{m.Sent, m.Part}; {
+			case s.Stale(k):
+				once[name] = true
+			case once[name]:
+				return fmt.Errorf("%s from %d to %d is stale no more after %s %d", s.Text(m.Msg), m.From, m.To, c.Verb, c.A)
+			}
+		}
+	}
+	return nil
+}
+
+// What is stale once can do nothing in a later life or lease either.
+func TestStaleRemains(t *testing.T) {
+	for seed := range uint64(10) {
+		if err := errors.Join(remains(sigma.Algorithm, seed), remains(sigma.Literal, seed)); err != nil {
+			t.Errorf("seed %d: %v", seed, err)
+		}
 	}
 }
 

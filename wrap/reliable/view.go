@@ -103,21 +103,22 @@ func (w *wrapped[M]) stale(from, to protocol.Process[Frame[M]], ch protocol.Chan
 	p := to.(*Process[M])
 	q := p.look(ch.From)
 	switch {
-	case f.From > q.theirs:
-		return false
 	case p.ignores(q, f.From):
 		return true
+	case f.Refused:
+		return !q.awaits(f.To, f.Number)
+	case f.To != p.mine(q) && (f.Ack || !p.refuses()):
+		return true
+	case f.To != p.mine(q):
 	case f.Ack:
-		return f.To != p.mine(q) || f.Number <= q.window.Acked()
-	case f.To == p.mine(q) && !q.has(f.Number):
+		return f.Number <= q.window.Acked()
+	case !q.has(f.Number):
 		return false
-	case from == nil:
-		return true // nobody hears the ACK
+	}
+	if from == nil {
+		return true // nobody hears the answer
 	}
 	s := from.(*Process[M])
 	back := s.look(ch.To)
-	if f.To == p.mine(q) && s.mine(back) == f.From && back.theirs == f.To {
-		return f.Number <= back.window.Acked()
-	}
-	return back.theirs >= p.mine(q) // it would only hear what this end is called
+	return s.mine(back) != f.From || !back.awaits(f.To, f.Number)
 }

@@ -157,6 +157,13 @@ func (w *Window) Receive(seq uint64) (isNew bool, err error) {
 	return false, fmt.Errorf("link: item %d follows item %d", seq, w.seen)
 }
 
+// Resume has a channel go on from what was written down of it: all that was pushed may have reached the other end, and
+// what that has sent after item seen is not here, and comes again.
+func (w *Window) Resume(seen uint64) {
+	w.seen = seen
+	w.carried()
+}
+
 // Received is the last item received: the number to acknowledge.
 func (w *Window) Received() uint64 { return w.seen }
 

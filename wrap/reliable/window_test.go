@@ -174,6 +174,33 @@ func TestErrors(t *testing.T) {
 	}
 }
 
+// What was written down of a channel may be older than what was carried: the other end says what it lacks.
+func TestResume(t *testing.T) {
+	for _, received := range []uint64{0, 2, 3} {
+		var w Window
+		for range 3 {
+			if err := push(t, &w, 10); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.Resume(7)
+		if err := w.Restart(received); err != nil {
+			t.Errorf("%d are received there: %v", received, err)
+		}
+		if got := split(t, w.Take(nil, 1000)); len(got) != 3-int(received) {
+			t.Errorf("%d are received there: %v are sent", received, got)
+		}
+		if isNew, err := w.Receive(8); !isNew || err != nil {
+			t.Errorf("item 8: %v, %v", isNew, err)
+		}
+	}
+	var w Window
+	w.Resume(0)
+	if w.Restart(1) == nil {
+		t.Error("an item that was never pushed is received there")
+	}
+}
+
 func TestBounds(t *testing.T) {
 	w := Window{MaxItems: 2, MaxBytes: 100}
 	if err := push(t, &w, 91); !errors.Is(err, ErrFull) {

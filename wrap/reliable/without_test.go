@@ -58,8 +58,8 @@ func TestWithout(t *testing.T) {
 		},
 		{
 			"suzuki-kasami, twice", func() (check.Verdict, error) { return reckless(sk, twice(members(2, 1))) },
-			check.Model, "try p1; deliver p1 p2 REQUEST(1); duplicate p2 p1 TOKEN([0,0],[]); " +
-				"deliver p2 p1 TOKEN([0,0],[]); deliver p2 p1 TOKEN([0,0],[])",
+			check.Model, "try p1; deliver p1 p2 REQUEST(1); duplicate p2 p1 TOKEN([0,0],[],0); " +
+				"deliver p2 p1 TOKEN([0,0],[],0); deliver p2 p1 TOKEN([0,0],[],0)",
 		},
 		{
 			// A REQUEST that comes once more after the RELEASE leaves a support for nobody, which

@@ -44,7 +44,7 @@ func Described(t *testing.T, program string, commands ...Description) {
 		for _, other := range strings.Split(d.Shared, ",") {
 			body += sections[other]
 		}
-		c.Flags().VisitAll(func(f *pflag.Flag) {
+		check := func(f *pflag.Flag) {
 			if !regexp.MustCompile("`--" + f.Name + "\\b[^-]").MatchString(body) {
 				t.Errorf("%s: --%s is not described", title, f.Name)
 			}
@@ -54,7 +54,13 @@ func Described(t *testing.T, program string, commands ...Description) {
 			if f.Shorthand != "" && !strings.Contains(body, "`-"+f.Shorthand+"`") {
 				t.Errorf("%s: -%s is not described", title, f.Shorthand)
 			}
-		})
+		}
+		c.Flags().VisitAll(check)
+		if c.Name() != program {
+			for _, below := range c.Commands() {
+				below.Flags().VisitAll(check)
+			}
+		}
 		for _, name := range fields(reflect.TypeOf(d.JSON)) {
 			if !strings.Contains(body, "`"+name+"`") {
 				t.Errorf("%s: the JSON field %q is not described", title, name)

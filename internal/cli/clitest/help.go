@@ -88,7 +88,7 @@ func Statuses(t *testing.T, p *cli.Program, page string, least int) {
 	}
 }
 
-var status = regexp.MustCompile(`\b(0|1|3|64|69|7[045]|12[678])\b`)
+var status = regexp.MustCompile(`\b(0|1|3|64|69|7[0456]|12[678])\b`)
 
 // statuses are the numbers in the paragraph of a text that is about exit statuses.
 func statuses(text string) []string {

@@ -74,10 +74,10 @@ const (
 // A peer is what a member knows of another one.
 type peer struct {
 	standing uint8
-	life     uint8 // the last one that Restore named
-	session  uint8 // of this member with the other, counted from 1
-	other    uint8 // the session of the other one, 0: no letter came in this session
-	least    uint8 // the sessions of the other one's life that are possible in the next session
+	life     uint64 // the last one that Restore named
+	session  uint8  // of this member with the other, counted from 1
+	other    uint8  // the session of the other one, 0: no letter came in this session
+	least    uint8  // the sessions of the other one's life that are possible in the next session
 }
 
 type process struct {
@@ -162,7 +162,7 @@ func (p *process) suspect(q *peer, from protocol.ID, arg uint64) {
 }
 
 func (p *process) restore(q *peer, ev protocol.Event[Letter]) {
-	life := uint8(ev.Arg)
+	life := ev.Arg
 	if q.standing != ended && !(q.standing == unknown && p.first) || life == 0 || life < q.life {
 		panic(fmt.Sprintf("sessions: #%d restores life %d of #%d out of order", p.id, life, ev.From))
 	}
@@ -178,7 +178,8 @@ func (p *process) State(c *protocol.Codec) {
 	c.Bool(&p.first)
 	for i := range p.peers {
 		q := &p.peers[i]
-		for _, v := range [...]*uint8{&q.standing, &q.life, &q.session, &q.other, &q.least} {
+		c.Uint(&q.life)
+		for _, v := range [...]*uint8{&q.standing, &q.session, &q.other, &q.least} {
 			protocol.Upto(c, v, math.MaxUint8)
 		}
 	}

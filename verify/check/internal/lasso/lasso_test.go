@@ -474,6 +474,7 @@ func (d *drawing) cycle(s *lasso.Solver, c []uint32, a lasso.Arc) string {
 
 func TestMutants(t *testing.T) {
 	mutant.Test(t, mutant.Config{
+		Share: 3,
 		Checks: []mutant.Check{
 			func() (string, error) {
 				all, err := drawings()

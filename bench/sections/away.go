@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/poundlock/poundlock/internal/replica"
+	"github.com/poundlock/poundlock/sections"
 )
 
 // heap is how much memory is in use, in MiB.
@@ -20,7 +20,7 @@ func heap() float64 {
 }
 
 // three starts three members, and lets a user of the first one enter.
-func three() (*cluster, *replica.Section, error) {
+func three() (*cluster, *sections.Section, error) {
 	c, err := startCluster(3, 0, time.Second)
 	if err != nil {
 		return nil, nil, err
@@ -61,7 +61,7 @@ func away(args []string) (*table, error) {
 		longest = max(longest, took)
 		if k%(*operations/100+1) == 0 {
 			most = max(most, heap())
-			unacked = max(unacked, c.nodes[0].Stats().Unacked)
+			unacked = max(unacked, c.opened[0].Stats().Node.Unacked)
 		}
 	}
 	took := time.Since(began)
@@ -117,15 +117,25 @@ func snapshot(args []string) (*table, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.nodes[2].Close()
+	c.opened[2].Close()
 	c.members[2].Joins = true
 	began := time.Now()
-	if err := c.start(2); err != nil {
-		return nil, err
-	}
+	opened := make(chan error, 1)
+	go func() { opened <- c.open(2) }()
 	// It takes part when it has what everybody has: the section goes on meanwhile.
-	busy, err := works(func() bool { return c.stores[2].Applied()+1 >= c.stores[0].Applied() })
-	if err != nil {
+	over := false
+	busy, broken := works(func() bool {
+		select {
+		case err = <-opened:
+			over = true
+		default:
+		}
+		return over
+	})
+	if !over {
+		err = <-opened
+	}
+	if err := errors.Join(err, broken); err != nil {
 		return nil, err
 	}
 	took := time.Since(began)

@@ -4,16 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/poundlock/poundlock/algo/wme"
+	"github.com/poundlock/poundlock/internal/counters"
 	"github.com/poundlock/poundlock/internal/faultnet"
 	"github.com/poundlock/poundlock/internal/freeaddr"
-	"github.com/poundlock/poundlock/internal/replica"
 	"github.com/poundlock/poundlock/node"
-	"github.com/poundlock/poundlock/protocol"
-	"github.com/poundlock/poundlock/transport"
-	"github.com/poundlock/poundlock/wrap/consensus"
+	"github.com/poundlock/poundlock/sections"
 	"github.com/poundlock/poundlock/wrap/consensus/raft"
 )
 
@@ -27,9 +26,9 @@ var byRaft bool
 
 // A member is how one is started.
 type member struct {
-	ID    int
+	Name  string
 	Addr  string
-	Peers []node.Peer
+	Peers []sections.Peer
 	Lease time.Duration
 	Joins bool
 	Raft  bool
@@ -55,48 +54,52 @@ func network(n int, delay, lease time.Duration) (*faultnet.Net, []member, error)
 	links.SetDelay(delay, 0)
 	members := make([]member, n)
 	for i, addr := range addrs {
-		members[i] = member{ID: i, Addr: addr, Lease: lease, Raft: byRaft}
+		members[i] = member{Name: names[i], Addr: addr, Lease: lease, Raft: byRaft}
 		for _, s := range links.Servers(names[i]) {
-			members[i].Peers = append(members[i].Peers, node.Peer{Name: s.Name, Addr: s.Addr})
+			members[i].Peers = append(members[i].Peers, sections.Peer{Name: s.Name, Addr: s.Addr})
 		}
 	}
 	return links, members, nil
 }
 
-func (m member) start(s *store) (*node.Node, error) {
-	host := node.HostOf(consensus.With(wme.Second))
-	if m.Raft {
-		host = node.HostOf(raft.With(wme.Second))
+// linked is network, where members reach each other without links if these would not delay.
+func linked(n int, delay time.Duration) (*faultnet.Net, []member, error) {
+	links, members, err := network(n, delay, 10*time.Second)
+	if err != nil || delay > 0 {
+		return links, members, err
 	}
-	l, err := transport.Listen(m.Addr)
-	if err != nil {
-		return nil, err
+	for i := range members {
+		for k := range members[i].Peers {
+			members[i].Peers[k].Addr = members[k].Addr
+		}
 	}
-	return node.Start(node.Config{
-		ID: protocol.ID(m.ID), Peers: m.Peers, Listener: l, Lease: m.Lease, Joins: m.Joins,
-		Hosts:   map[node.Kind]node.Host{node.Replica: host},
-		Objects: map[string]node.Object{object: s},
-	})
+	return links, members, nil
 }
 
-func (m member) met(n *node.Node) error {
+func (m member) open(s *store) (*sections.Member, error) {
+	engine := sections.WME2
+	if m.Raft {
+		engine = node.HostOf(raft.With(wme.Second))
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	return n.WaitAlive(ctx, len(m.Peers)-1)
+	return sections.Open(ctx, sections.Config{
+		Name: m.Name, Members: m.Peers, Listen: m.Addr, Lease: m.Lease, Bootstrap: !m.Joins,
+		Engine: engine, Objects: map[string]sections.Object{object: s},
+	})
 }
 
 // A cluster is members in this process, with links between them.
 type cluster struct {
 	net     *faultnet.Net
 	members []member
-	nodes   []*node.Node
-	copies  []*replica.Replica
+	opened  []*sections.Member // nil: down
 	stores  []*store
 }
 
 // A store counts how often it was installed, and how long the last snapshot took.
 type store struct {
-	replica.Store
+	counters.Store
 	installed int
 	took      time.Duration
 }
@@ -120,31 +123,34 @@ func startCluster(n int, delay, lease time.Duration) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &cluster{links, members, make([]*node.Node, n), make([]*replica.Replica, n), make([]*store, n)}
+	return startMembers(links, members)
+}
+
+func startMembers(links *faultnet.Net, members []member) (*cluster, error) {
+	n := len(members)
+	c := &cluster{links, members, make([]*sections.Member, n), make([]*store, n)}
+	errs := make([]error, n)
+	var all sync.WaitGroup
 	for i := range n {
-		err = errors.Join(err, c.start(i))
+		all.Go(func() { errs[i] = c.open(i) })
 	}
-	for i := 0; i < n && err == nil; i++ {
-		err = members[i].met(c.nodes[i])
-	}
-	if err != nil {
+	all.Wait()
+	if err := errors.Join(errs...); err != nil {
 		return nil, errors.Join(err, c.close())
 	}
 	return c, nil
 }
 
-// start starts a life of member i.
-func (c *cluster) start(i int) (err error) {
+// open starts a life of member i, and returns when it takes part.
+func (c *cluster) open(i int) (err error) {
 	c.stores[i] = &store{}
-	if c.nodes[i], err = c.members[i].start(c.stores[i]); err == nil {
-		c.copies[i] = replica.New(c.nodes[i], object)
-	}
+	c.opened[i], err = c.members[i].open(c.stores[i])
 	return err
 }
 
 func (c *cluster) close() error {
 	errs := []error{c.net.Close()}
-	for _, m := range c.nodes {
+	for _, m := range c.opened {
 		if m != nil {
 			errs = append(errs, m.Close())
 		}
@@ -159,20 +165,20 @@ func (c *cluster) isolate(i int) {
 	c.net.Cut(faultnet.Both, nil, alone)
 }
 
-func (c *cluster) enter(i int) (*replica.Section, error) {
+func (c *cluster) enter(i int) (*sections.Section, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	return c.copies[i].Enter(ctx)
+	return c.opened[i].Enter(ctx, object)
 }
 
-func do(s *replica.Section, key string) error {
+func do(s *sections.Section, key string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	_, err := s.Do(ctx, replica.Add(key))
+	_, err := s.Do(ctx, counters.Add(key))
 	return err
 }
 
-func timed(s *replica.Section, key string) (time.Duration, error) {
+func timed(s *sections.Section, key string) (time.Duration, error) {
 	began := time.Now()
 	err := do(s, key)
 	return time.Since(began), err

@@ -5,7 +5,7 @@ import (
 	"flag"
 	"time"
 
-	"github.com/poundlock/poundlock/internal/replica"
+	"github.com/poundlock/poundlock/sections"
 )
 
 // A system has one user a member, which enter, operate and leave; each call returns when that is
@@ -16,21 +16,21 @@ type system interface {
 	exit(i int) error
 }
 
-// sections is a cluster as a system.
-type sections struct {
+// A cycle is a cluster as a system.
+type cycle struct {
 	*cluster
-	of []*replica.Section // by member
+	of []*sections.Section // by member
 }
 
-func (s *sections) enter(i int) (err error) {
+func (s *cycle) enter(i int) (err error) {
 	s.of[i], err = s.cluster.enter(i)
 	return err
 }
 
-func (s *sections) operate(i int) error { return do(s.of[i], "k") }
+func (s *cycle) operate(i int) error { return do(s.of[i], "k") }
 
 // exit needs no answer of anybody. That the next user of this member can enter shows that it is done: see again.
-func (s *sections) exit(i int) error {
+func (s *cycle) exit(i int) error {
 	s.of[i].Exit()
 	return nil
 }
@@ -47,7 +47,7 @@ func costs(args []string) (*table, error) {
 	if err != nil {
 		return nil, err
 	}
-	ours := &sections{c, make([]*replica.Section, *n)}
+	ours := &cycle{c, make([]*sections.Section, *n)}
 	err = t.measure("sections", ours, *n, *rounds, *delay, []bound{{2, 2.3}, {0, 0.1}, {2, 2.3}, {0, 0.1}, {1, 1.5}})
 	if err = errors.Join(err, c.close()); err != nil {
 		return nil, err

@@ -8,8 +8,7 @@ import (
 	"time"
 
 	"github.com/poundlock/poundlock/internal/clock"
-	"github.com/poundlock/poundlock/internal/replica"
-	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/sections"
 )
 
 // failover measures how long a waiting user waits more where the owner is killed, and what an
@@ -62,7 +61,7 @@ func (v *verdicts) add(d time.Duration, err error) error {
 	switch {
 	case err == nil:
 		v.executed = append(v.executed, d)
-	case errors.Is(err, replica.ErrEjected):
+	case errors.Is(err, sections.ErrEjected):
 		v.ejected = append(v.ejected, d)
 	default:
 		return err
@@ -147,7 +146,7 @@ func suspected(n, many int, delay, lease time.Duration, before func(suspect func
 	before(func() {
 		at <- time.Now()
 		for _, m := range by {
-			c.nodes[m].Suspect(protocol.ID(owner))
+			_ = c.opened[m].Suspect(c.members[owner].Name) // who is a member
 		}
 	})
 	err = do(s, "k")

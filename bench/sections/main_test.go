@@ -21,10 +21,11 @@ func TestMain(m *testing.M) {
 // Every part runs. The figures of so short runs mean nothing, so that none is judged.
 func TestParts(t *testing.T) {
 	for name, args := range map[string]string{
-		"costs":    "--delay 2ms --n 3 --rounds 2",
-		"failover": "--delay 2ms --detector 100ms --n 3 --trials 1",
-		"away":     "--operations 3000",
-		"snapshot": "--mib 1",
+		"costs":      "--delay 2ms --n 3 --rounds 2",
+		"throughput": "--delays 0,1ms --n 3 --window 100ms",
+		"failover":   "--delay 2ms --detector 100ms --n 3 --trials 1",
+		"away":       "--operations 3000",
+		"snapshot":   "--mib 1",
 	} {
 		got, err := parts[name](strings.Fields(args))
 		if err != nil {

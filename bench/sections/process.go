@@ -12,7 +12,7 @@ import (
 	"github.com/poundlock/poundlock/bench/load"
 	"github.com/poundlock/poundlock/internal/clock"
 	"github.com/poundlock/poundlock/internal/faultnet"
-	"github.com/poundlock/poundlock/internal/replica"
+	"github.com/poundlock/poundlock/sections"
 )
 
 // role makes this program a member, which the argument after it says. Each line on stdin is a
@@ -31,26 +31,22 @@ func runMember(text string) error {
 	if err := json.Unmarshal([]byte(text), &m); err != nil {
 		return err
 	}
-	n, err := m.start(&store{})
+	n, err := m.open(&store{})
 	if err != nil {
 		return err
 	}
 	defer n.Close()
-	if err := m.met(n); err != nil {
-		return err
-	}
 	done := func(what string) error {
 		return json.NewEncoder(os.Stdout).Encode(report{what, time.Duration(clock.Now())})
 	}
 	if err := done("met"); err != nil {
 		return err
 	}
-	var s *replica.Section
-	r := replica.New(n, object)
+	var s *sections.Section
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
 		switch in.Text() {
 		case "enter":
-			s, err = r.Enter(context.Background())
+			s, err = n.Enter(context.Background(), object)
 		case "operate":
 			err = do(s, "k")
 		}

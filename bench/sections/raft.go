@@ -12,6 +12,8 @@ import (
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/poundlock/poundlock/internal/counters"
 )
 
 // A raftSystem is a lock and an object in a raft log: each entering, operation and leaving is an
@@ -29,6 +31,7 @@ const (
 	cmdEnter = iota
 	cmdOperate
 	cmdExit
+	cmdAdd // to the counter of the rest, for the waiter of the number
 )
 
 // A raftMember is one replica.
@@ -42,13 +45,18 @@ type raftMember struct {
 	queue    []int         // of users: the first one is inside
 	counter  uint64
 	leads    atomic.Bool
+
+	store   counters.Store
+	mu      sync.Mutex
+	waiters map[uint32]chan struct{} // of cmdAdd
+	last    uint32
 }
 
 func startRaft(n int, delay time.Duration) (*raftSystem, error) {
 	s := &raftSystem{n: n, delay: delay, closed: make(chan struct{})}
 	for i := range n {
 		s.members = append(s.members, &raftMember{
-			s: s, id: i, inbox: make(chan *raftpb.Message, 1024), proposed: make(chan []byte, 16),
+			s: s, id: i, inbox: make(chan *raftpb.Message, 1024), proposed: make(chan []byte, 1024), waiters: map[uint32]chan struct{}{},
 			inside: make(chan struct{}, 1), applied: make(chan struct{}, 1),
 		})
 	}
@@ -113,6 +121,9 @@ func (m *raftMember) run(node *raft.RawNode, storage *raft.MemoryStorage) {
 			node.Step(msg)
 		case b := <-m.proposed:
 			node.Propose(b)
+			for more := len(m.proposed); more > 0; more-- {
+				node.Propose(<-m.proposed)
+			}
 		case <-tick.C:
 			node.Tick()
 		case <-m.s.closed:
@@ -138,6 +149,16 @@ func (m *raftMember) execute(b []byte) {
 	}
 	command, id := b[0], int(binary.LittleEndian.Uint32(b[1:]))
 	switch command {
+	case cmdAdd:
+		m.store.Apply(b[5:])
+		m.mu.Lock()
+		done := m.waiters[uint32(id)]
+		delete(m.waiters, uint32(id))
+		m.mu.Unlock()
+		if done != nil {
+			close(done)
+		}
+		return
 	case cmdEnter:
 		if m.queue = append(m.queue, id); m.queue[0] == m.id && id == m.id {
 			m.inside <- struct{}{}
@@ -161,6 +182,26 @@ func (s *raftSystem) ask(i int, command byte, done chan struct{}) error {
 		return nil
 	case <-time.After(patience):
 		return fmt.Errorf("raft: command %d of member %d has no outcome", command, i)
+	}
+}
+
+// add has the leader count, and waits until it has executed that.
+func (s *raftSystem) add(op []byte) error {
+	m, done := s.members[0], make(chan struct{})
+	m.mu.Lock()
+	m.last++
+	b := binary.LittleEndian.AppendUint32([]byte{cmdAdd}, m.last)
+	m.waiters[m.last] = done
+	m.mu.Unlock()
+	select {
+	case m.proposed <- append(b, op...):
+	case <-time.After(patience):
+	}
+	select {
+	case <-done:
+		return nil
+	case <-time.After(patience):
+		return fmt.Errorf("raft: a command has no outcome")
 	}
 }
 

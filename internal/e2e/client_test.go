@@ -30,7 +30,9 @@ type clientArgs struct {
 	Count   int           // harm: how much
 	// ClockOffset is the file by which the wall clock is off, "" for none.
 	ClockOffset string
-	work        // work
+	// Peers makes it one of these, by its Label up to the first space, in place of a client of Servers.
+	Peers peersArgs
+	work  // work
 }
 
 // counted is the last line of a client in mode count.
@@ -60,6 +62,14 @@ func client(a clientArgs) error {
 	}
 	if a.Mode == "harm" {
 		return harm(a)
+	}
+	if a.Peers.Members != nil {
+		m, err := a.Peers.join(a)
+		if err != nil {
+			return err
+		}
+		defer m.Close()
+		return newWorker(a).run(m.Client())
 	}
 	table, err := slots.Parse(a.Servers)
 	if err != nil {

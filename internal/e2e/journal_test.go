@@ -43,6 +43,13 @@ func newJournal(t *testing.T) *journal {
 // start starts a worker, and waits until it has reached a quorum.
 func (j *journal) start(a clientArgs) {
 	j.t.Helper()
+	j.launch(a)
+	j.ready(a.Label)
+}
+
+// launch starts a worker.
+func (j *journal) launch(a clientArgs) {
+	j.t.Helper()
 	a.Mode = "work"
 	a.History = filepath.Join(j.dir, fmt.Sprintf("%d %s.jsonl", len(j.files), a.Label))
 	j.files = append(j.files, a.History)
@@ -59,8 +66,13 @@ func (j *journal) start(a clientArgs) {
 			j.mu.Unlock()
 		}
 	})
-	if j.await(func(r record) bool { return r.Client == a.Label && r.What == "ready" }) == nil {
-		j.t.Fatalf("%s does not begin:\n%s", a.Label, &p.stderr)
+}
+
+// ready waits until a worker has reached a quorum.
+func (j *journal) ready(label string) {
+	j.t.Helper()
+	if j.await(func(r record) bool { return r.Client == label && r.What == "ready" }) == nil {
+		j.t.Fatalf("%s does not begin:\n%s", label, &j.workers[label].stderr)
 	}
 }
 

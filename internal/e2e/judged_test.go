@@ -196,12 +196,17 @@ func (x *judged) round(k int) {
 	}
 }
 
-// killed ends a worker with SIGKILL.
+// killed ends a worker with SIGKILL, and returns when it is dead.
 func (j *journal) killed(label string) {
 	p := j.workers[label]
 	delete(j.workers, label)
 	_ = p.cmd.Process.Kill()
-	j.reading.Go(func() { _ = p.cmd.Wait() }) // says that it was killed
+	dead := make(chan struct{})
+	j.reading.Go(func() {
+		defer close(dead)
+		_ = p.cmd.Wait() // says that it was killed
+	})
+	<-dead
 }
 
 // TestJudged: a cluster in trouble is judged by its event files, and by porcupine; the

@@ -5,14 +5,15 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/poundlock/poundlock/internal/faultnet"
 	"github.com/poundlock/poundlock/internal/lane"
 )
 
-// namespaces are a network of nine hosts, each a network namespace: four servers, four
-// clients and a switch. Packets are dropped where they arrive.
+// namespaces are a network of hosts, each a network namespace, and of a switch between them. Packets are dropped
+// where they arrive.
 type namespaces struct {
 	t      *testing.T
 	prefix string            // of the names, so that two tests do not meet
@@ -20,12 +21,12 @@ type namespaces struct {
 }
 
 // networks is how many this process has made; several may be left until their test ends.
-var networks int
+var networks atomic.Int64
 
 const switchHost = "sw" // also where the status is asked from
 
 // newNamespaces skips the test where there can be no such network.
-func newNamespaces(t *testing.T) *namespaces {
+func newNamespaces(t *testing.T, hosts ...string) *namespaces {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		skip(t, "only root can make them")
@@ -35,8 +36,7 @@ func newNamespaces(t *testing.T) *namespaces {
 			skip(t, "they need ip and nft, of the packages iproute2 and nftables: "+err.Error())
 		}
 	}
-	networks++
-	x := &namespaces{t: t, prefix: fmt.Sprintf("pl%d-%d-", os.Getpid(), networks), addr: map[string]string{switchHost: "10.77.0.9"}}
+	x := &namespaces{t: t, prefix: fmt.Sprintf("pl%d-%d-", os.Getpid(), networks.Add(1)), addr: map[string]string{switchHost: "10.77.0.9"}}
 	t.Cleanup(func() {
 		for host := range x.addr {
 			exec.Command("ip", "netns", "del", x.host(host)).Run() // some may not have been made
@@ -52,7 +52,7 @@ func newNamespaces(t *testing.T) *namespaces {
 			err = x.ip(switchHost, args)
 		}
 	}
-	for k, host := range names("s1 s2 s3 s4 c1 c2 c3 c4") {
+	for k, host := range hosts {
 		x.addr[host] = fmt.Sprintf("10.77.0.%d", 11+k)
 		if err == nil {
 			err = x.add(host)
@@ -164,5 +164,5 @@ func TestCutsOfNamespaces(t *testing.T) {
 	if !lane.Long.Runs() {
 		skip(t, "TEST_LANE=long does it")
 	}
-	testCuts(t, func(t *testing.T) network { return newNamespaces(t) })
+	testCuts(t, func(t *testing.T) network { return newNamespaces(t, names("s1 s2 s3 s4 c1 c2 c3 c4")...) })
 }

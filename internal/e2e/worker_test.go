@@ -120,13 +120,14 @@ func (w *worker) run(cl *poundlock.Client) (err error) {
 		name += " of " + w.a.Label
 	}
 	m := cl.Mutex(name).In(w.a.Group)
+	long := w.a.Long
 	for k := 0; ; k++ {
 		select {
 		case <-w.ended:
 			return nil
 		default:
 		}
-		w.once(m, w.a.Try && k%2 == 1, w.a.Long && k == 0)
+		long = !w.once(m, w.a.Try && k%2 == 1, long) && long
 		if w.a.Pause > 0 {
 			time.Sleep(rand.N(w.a.Pause))
 		}
@@ -204,7 +205,7 @@ func (w *worker) fail(err error, r record) {
 }
 
 // once enters and leaves, or fails.
-func (w *worker) once(m *poundlock.Mutex, try, long bool) {
+func (w *worker) once(m *poundlock.Mutex, try, long bool) (entered bool) {
 	deadline := time.Now().Add(w.a.Deadline)
 	ctx, cancel := context.WithDeadline(context.Background(), deadline)
 	defer cancel()
@@ -218,7 +219,7 @@ func (w *worker) once(m *poundlock.Mutex, try, long bool) {
 	if err != nil {
 		w.fail(err, record{Try: try, Overdue: int64(time.Since(deadline))})
 		time.Sleep(rand.N(20 * time.Millisecond))
-		return
+		return false
 	}
 	token := g.Token()
 	if w.a.Apart {
@@ -242,6 +243,7 @@ func (w *worker) once(m *poundlock.Mutex, try, long bool) {
 		w.fail(err, record{})
 	}
 	w.note(record{What: "left", Token: token})
+	return true
 }
 
 // inside increments the counter. It does not look whether the lock is lost before it

@@ -19,7 +19,7 @@ import (
 	"github.com/poundlock/poundlock/internal/faultnet"
 	"github.com/poundlock/poundlock/internal/lane"
 	"github.com/poundlock/poundlock/internal/proctest"
-	"github.com/poundlock/poundlock/node"
+	"github.com/poundlock/poundlock/sections"
 )
 
 func TestMain(m *testing.M) {
@@ -102,13 +102,13 @@ func (c *cluster) start(i int) {
 	c.t.Helper()
 	c.lives[i]++
 	a := c.args
-	a.ID, a.Life, a.Listen = i, c.lives[i], c.addrs[i]
+	a.Name, a.Life, a.Listen = fmt.Sprint("s", i+1), c.lives[i], c.addrs[i]
 	a.Users = users / members
 	if i < users%members {
 		a.Users++
 	}
 	for _, s := range c.net.Servers(fmt.Sprint("s", i+1)) {
-		a.Peers = append(a.Peers, node.Peer{Name: s.Name, Addr: s.Addr})
+		a.Peers = append(a.Peers, sections.Peer{Name: s.Name, Addr: s.Addr})
 	}
 	role, err := json.Marshal(a)
 	if err != nil {
@@ -200,20 +200,33 @@ func (c *cluster) some(k int) []int { return c.random.Perm(members)[:k] }
 
 // The faults. Each is over when it returns: a majority of members has always taken part since the
 // beginning, or the life of its successor has got the object. Then operations go on.
-var faults = []func(c *cluster){(*cluster).suspicions, (*cluster).kills, (*cluster).stops, (*cluster).cuts}
+func (c *cluster) faults() []func(c *cluster) {
+	all := []func(c *cluster){(*cluster).suspicions, (*cluster).kills, (*cluster).stops, (*cluster).cuts}
+	if c.args.Dir != "" {
+		all = append(all, (*cluster).blackouts)
+	}
+	return all
+}
 
 // suspicions are false ones, of whoever is inside among others.
 func (c *cluster) suspicions() {
 	for range 20 {
 		pair := c.some(2)
-		c.procs[pair[0]].tell(fmt.Sprint("suspect ", pair[1]))
+		c.procs[pair[0]].tell(fmt.Sprint("suspect s", pair[1]+1))
 		c.pause(0.1)
 	}
 }
 
 // kills end one or two of five members, which come back.
 func (c *cluster) kills() {
-	ids := c.some(1 + c.random.IntN(2))
+	c.restart(c.some(1 + c.random.IntN(2)))
+}
+
+// blackouts end a majority or all of the members, which are durable, and come back.
+func (c *cluster) blackouts() { c.restart(c.some(members - c.random.IntN(members/2+1))) }
+
+func (c *cluster) restart(ids []int) {
+	c.t.Helper()
 	for _, i := range ids {
 		c.procs[i].kill()
 	}
@@ -222,7 +235,7 @@ func (c *cluster) kills() {
 		c.start(i)
 	}
 	c.await("those that are back take part", func() bool {
-		return !slices.ContainsFunc(ids, func(i int) bool { return c.procs[i].told(installed) == 0 })
+		return !slices.ContainsFunc(ids, func(i int) bool { return c.procs[i].told(ready) == 0 })
 	})
 }
 
@@ -260,6 +273,7 @@ func (c *cluster) names(ids []int) (all []string) {
 
 // trouble lasts for a time, and until there was every fault.
 func (c *cluster) trouble(length time.Duration) {
+	faults := c.faults()
 	for end, k := time.Now().Add(length), 0; k < len(faults) || time.Now().Before(end); k++ {
 		if k%len(faults) == 0 {
 			c.random.Shuffle(len(faults), func(i, j int) { faults[i], faults[j] = faults[j], faults[i] })
@@ -298,7 +312,7 @@ func (c *cluster) second(random *rand.Rand, over <-chan struct{}) {
 			c.changes.Lock()
 			by := c.procs[pair[0]]
 			c.changes.Unlock()
-			by.tell(fmt.Sprint("suspect ", pair[1]))
+			by.tell(fmt.Sprint("suspect s", pair[1]+1))
 			continue
 		}
 		one, other := c.names(pair[:1]), c.names(pair[1:])
@@ -402,15 +416,19 @@ func run(t *testing.T, seed uint64, a memberArgs, length time.Duration) []string
 // equal in the end, and linearize; ejected holders are told, at the latest with the verdict of their operation.
 func TestTruth(t *testing.T) {
 	length, lease := 120*time.Second, 500*time.Millisecond
-	forms := []memberArgs{{Second: true}, {Second: true, Raft: true}, {}}
+	forms := []memberArgs{{Second: true}, {Second: true, Raft: true}, {}, {Raft: true}}
 	if !lane.Long.Runs() {
 		length, lease, forms = 3*time.Second, 100*time.Millisecond, forms[:1]
 		t.Logf("SHORTENED to %v, WME-2 with Paxos, and a detector of %v: TEST_LANE=long makes it 120s, both forms, raft, and 500ms",
 			length, lease)
 	}
-	for _, a := range forms {
+	for k := range 2 * len(forms) {
+		a, durable := forms[k/2], k%2 == 1
 		a.Lease = lease
-		t.Run(fmt.Sprintf("WME-2: %v, raft: %v", a.Second, a.Raft), func(t *testing.T) {
+		t.Run(fmt.Sprintf("WME-2: %v, raft: %v, durable: %v", a.Second, a.Raft, durable), func(t *testing.T) {
+			if durable {
+				a.Dir = t.TempDir()
+			}
 			seed := uint64(time.Now().UnixNano())
 			t.Logf("seed %d", seed)
 			for _, fault := range run(t, seed, a, length) {
@@ -426,10 +444,11 @@ func TestBroken(t *testing.T) {
 		liar:      "was told that it never will be",
 		dreamer:   "was told that it is",
 		forgetful: "not equal",
+		sharing:   "and its user was told",
 		silent:    "is refused, and its user was told of an ejection: false",
 	}
 	for how, want := range wants {
-		if how != liar && !lane.Long.Runs() {
+		if how != liar && how != sharing && !lane.Long.Runs() {
 			t.Logf("SHORTENED: TEST_LANE=long runs who %s", how)
 			continue
 		}

@@ -92,7 +92,7 @@ func judge(all map[string]*fate, final []entry) (faults []string) {
 			fault("%s is not executed, and its user was told that it is", name)
 		}
 	}
-	return append(append(faults, contiguous(final)...), precedence(all, final)...)
+	return slices.Concat(faults, contiguous(final), precedence(all, final), torn(final))
 }
 
 // precedence says which operations come after others that were called when they had their outcome
@@ -129,6 +129,19 @@ func contiguous(final []entry) (faults []string) {
 			over[before] = true
 		} else if last >= number {
 			faults = append(faults, fmt.Sprintf("%s comes after %s", e.Op, final[k-1].Op))
+		}
+	}
+	return faults
+}
+
+// torn says which operations that belong together were not executed together.
+func torn(final []entry) (faults []string) {
+	for k, e := range final {
+		if name, is := strings.CutSuffix(e.Op, firstOfTwo); is && (k+1 == len(final) || final[k+1].Op != name+secondOfTwo) {
+			faults = append(faults, fmt.Sprintf("%s is executed without what belongs to it", e.Op))
+		}
+		if name, is := strings.CutSuffix(e.Op, secondOfTwo); is && (k == 0 || final[k-1].Op != name+firstOfTwo) {
+			faults = append(faults, fmt.Sprintf("%s is executed without what belongs to it", e.Op))
 		}
 	}
 	return faults

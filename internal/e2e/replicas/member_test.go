@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -16,10 +17,9 @@ import (
 
 	"github.com/poundlock/poundlock/algo/wme"
 	"github.com/poundlock/poundlock/internal/clock"
-	"github.com/poundlock/poundlock/internal/replica"
 	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/protocol"
-	"github.com/poundlock/poundlock/transport"
+	"github.com/poundlock/poundlock/sections"
 	"github.com/poundlock/poundlock/wrap/consensus"
 	"github.com/poundlock/poundlock/wrap/consensus/raft"
 )
@@ -31,16 +31,17 @@ const object = "ledger"
 
 // memberArgs say what a member does: it hosts a copy of the ledger, and has users which enter, do
 // some operations, and leave, again and again. It writes records, and takes commands from stdin,
-// one a line: suspect K, stop, and ledger.
+// one a line: suspect NAME, stop, and ledger.
 type memberArgs struct {
-	ID     int
+	Name   string
 	Life   int // counts those of this member; the first one does not join
 	Listen string
-	Peers  []node.Peer // whose addresses may be links to them
+	Peers  []sections.Peer // whose addresses may be links to them
 	Lease  time.Duration
 	Users  int
-	Second bool // WME-2
-	Raft   bool // consensus by raft, not by Paxos
+	Second bool   // WME-2
+	Raft   bool   // consensus by raft, not by Paxos
+	Dir    string // where durable members have theirs; "": they are not durable
 	Break  string
 }
 
@@ -50,6 +51,7 @@ const (
 	dreamer   = "says that operations were executed which were not" // those of an ejected holder
 	forgetful = "forgets the last entry of a ledger that it installs"
 	silent    = "does not close the channel of a section that is lost" // of one in four
+	sharing   = "says of operations that were issued together what became of the first one"
 )
 
 // A record is what a member has done. Its order is that of its pipe.
@@ -64,15 +66,14 @@ type record struct {
 
 // What records tell.
 const (
-	ready     = "ready"
-	installed = "installed" // a copy from elsewhere: a later life takes part
-	called    = "called"
-	done      = "done"
-	refused   = "refused" // ErrEjected
-	failed    = "failed"  // closed, or anything else
-	ejected   = "ejected" // the channel of the section Op is closed
-	stopped   = "stopped"
-	ledgerIs  = "ledger"
+	ready    = "ready"
+	called   = "called"
+	done     = "done"
+	refused  = "refused" // ErrEjected
+	failed   = "failed"  // closed, or anything else
+	ejected  = "ejected" // the channel of the section Op is closed
+	stopped  = "stopped"
+	ledgerIs = "ledger"
 )
 
 // An entry is an operation in the ledger: which counts one more under a key.
@@ -81,7 +82,6 @@ type entry struct{ Key, Op string }
 // A ledger is the object: a counter for each key, and the operations that made them.
 type ledger struct {
 	a       memberArgs
-	out     func(record)
 	mu      sync.Mutex
 	entries []entry
 	counts  map[string]uint64
@@ -130,7 +130,6 @@ func (l *ledger) Restore(snapshot []byte) (replace func(), err error) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.entries, l.counts = next.entries, next.counts
-		l.out(record{What: installed})
 	}, r.Err
 }
 
@@ -150,7 +149,7 @@ func runMember(role string) int {
 
 type member struct {
 	a memberArgs
-	n *node.Node
+	n *sections.Member
 
 	mu  sync.Mutex
 	out *json.Encoder
@@ -163,7 +162,7 @@ func (m *member) note(r record) {
 	m.out.Encode(r)
 }
 
-func (m *member) host() node.Host {
+func (m *member) engine() node.Host {
 	a := wme.First
 	if m.a.Second {
 		a = wme.Second
@@ -208,28 +207,27 @@ func (d *dreaming) Step(ev protocol.Event[wme.Message], out *protocol.Out[wme.Me
 }
 
 func (m *member) run() error {
-	l, err := transport.Listen(m.a.Listen)
-	if err != nil {
-		return err
+	copied := &ledger{a: m.a, counts: map[string]uint64{}}
+	c := sections.Config{
+		Name: m.a.Name, Members: m.a.Peers, Listen: m.a.Listen, Lease: m.a.Lease, Bootstrap: m.a.Life == 1,
+		Engine: m.engine(), Objects: map[string]sections.Object{object: copied},
 	}
-	copied := &ledger{a: m.a, out: m.note, counts: map[string]uint64{}}
-	m.n, err = node.Start(node.Config{
-		ID: protocol.ID(m.a.ID), Peers: m.a.Peers, Listener: l, Lease: m.a.Lease, Joins: m.a.Life > 1,
-		Hosts: map[node.Kind]node.Host{node.Replica: m.host()}, Objects: map[string]node.Object{object: copied},
-	})
-	if err != nil {
+	if m.a.Dir != "" {
+		c.Dir = filepath.Join(m.a.Dir, m.a.Name)
+	}
+	var err error
+	if m.n, err = sections.Open(context.Background(), c); err != nil {
 		return err
 	}
 	defer m.n.Close()
 	m.note(record{What: ready})
-	r := replica.New(m.n, object)
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	var users sync.WaitGroup
 	for u := range m.a.Users {
 		users.Go(func() {
 			for k := 0; ctx.Err() == nil; k++ {
-				m.visit(ctx, r, fmt.Sprintf("%d.%d.%d.%d", m.a.ID, m.a.Life, u, k))
+				m.visit(ctx, fmt.Sprintf("%s.%d.%d.%d", m.a.Name, m.a.Life, u, k))
 				time.Sleep(rand.N(20 * time.Millisecond))
 			}
 		})
@@ -237,8 +235,9 @@ func (m *member) run() error {
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
 		switch verb, arg, _ := strings.Cut(in.Text(), " "); verb {
 		case "suspect":
-			k, _ := strconv.Atoi(arg)
-			m.n.Suspect(protocol.ID(k))
+			if err := m.n.Suspect(arg); err != nil {
+				return err
+			}
 		case "stop":
 			stop()
 			go func() {
@@ -259,8 +258,8 @@ func (m *member) run() error {
 const keys = 8
 
 // visit is one section, and what is done in it.
-func (m *member) visit(ctx context.Context, r *replica.Replica, section string) {
-	s, err := r.Enter(ctx)
+func (m *member) visit(ctx context.Context, section string) {
+	s, err := m.n.Enter(ctx, object)
 	if err != nil {
 		if !errors.Is(err, context.Canceled) {
 			m.note(record{What: failed, Error: err.Error()})
@@ -271,8 +270,15 @@ func (m *member) visit(ctx context.Context, r *replica.Replica, section string) 
 	if m.a.Break == silent && rand.N(4) == 0 {
 		v.lost = nil
 	}
-	for k := range 1 + rand.N(3) {
-		v.operate(fmt.Sprintf("%s.%d", section, k))
+	for k, most := 0, 1+rand.N(3); k < most; k++ {
+		switch name := fmt.Sprintf("%s.%d", section, k); rand.N(4) {
+		case 0:
+			v.operate(name+firstOfTwo, name+secondOfTwo)
+		case 1:
+			k = v.pipelined(k, 2+rand.N(4))
+		default:
+			v.operate(name)
+		}
 		time.Sleep(rand.N(time.Millisecond))
 	}
 	v.look()
@@ -282,7 +288,7 @@ func (m *member) visit(ctx context.Context, r *replica.Replica, section string) 
 // A stay is a section, as its user sees it.
 type stay struct {
 	m    *member
-	s    *replica.Section
+	s    *sections.Section
 	name string
 	lost <-chan struct{}
 	told bool // that it is lost
@@ -292,7 +298,7 @@ type stay struct {
 func (v *stay) look() {
 	select {
 	case <-v.lost:
-		if !v.told && errors.Is(v.s.Err(), replica.ErrEjected) {
+		if !v.told && errors.Is(v.s.Err(), sections.ErrEjected) {
 			v.told = true
 			v.m.note(record{What: ejected, Op: v.name})
 		}
@@ -300,29 +306,80 @@ func (v *stay) look() {
 	}
 }
 
-// operate does one operation, and notes its verdict, for which it waits twice now and then.
-func (v *stay) operate(name string) {
-	m, s := v.m, v.s
-	key := fmt.Sprint("k", rand.N(keys))
-	m.note(record{What: called, Op: name, Entries: []entry{{key, name}}})
+// What the names of two operations end with that are executed together.
+const firstOfTwo, secondOfTwo = "a", "b"
+
+// operate does some operations as one, and notes their verdicts, for which it waits twice now and then.
+func (v *stay) operate(names ...string) {
+	s := v.s
+	ops := make([][]byte, len(names))
+	for k, name := range names {
+		ops[k] = v.call(name)
+	}
 	limit := time.Hour
 	if rand.N(8) == 0 {
 		limit = rand.N(3 * time.Millisecond)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
-	b, err := s.Do(ctx, []byte(key+" "+name))
-	if errors.Is(err, context.DeadlineExceeded) {
-		b, err = s.Wait(context.Background())
+	results := make([][]byte, 1)
+	var err error
+	if len(ops) == 1 {
+		results[0], err = s.Do(ctx, ops[0])
+	} else {
+		results, err = s.DoAll(ctx, ops...)
 	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		results, err = s.Wait(context.Background())
+	}
+	if err != nil {
+		results = make([][]byte, len(names))
+	}
+	for k, name := range names {
+		v.tell(name, results[k], err)
+	}
+}
+
+// pipelined issues some operations before it waits for any, from the one with this number on, and returns a number after which the next ones go on.
+func (v *stay) pipelined(first, many int) (last int) {
+	name := func(k int) string { return fmt.Sprintf("%s.%d", v.name, k) }
+	var all []*sections.Operation
+	for last = first; last < first+many; last++ {
+		o, err := v.s.Start(context.Background(), v.call(name(last)))
+		if err != nil {
+			v.tell(name(last), nil, err)
+			break
+		}
+		all = append(all, o)
+	}
+	for k, o := range all {
+		if v.m.a.Break == sharing {
+			o = all[0]
+		}
+		result, err := o.Wait(context.Background())
+		v.tell(name(first+k), result, err)
+	}
+	return last
+}
+
+// call notes that an operation is called, and returns it.
+func (v *stay) call(name string) []byte {
+	key := fmt.Sprint("k", rand.N(keys))
+	v.m.note(record{What: called, Op: name, Entries: []entry{{key, name}}})
+	return []byte(key + " " + name)
+}
+
+// tell notes the verdict of an operation.
+func (v *stay) tell(name string, result []byte, err error) {
+	m := v.m
 	switch {
 	case err == nil && m.a.Break == liar && rand.N(64) == 0:
 		m.note(record{What: refused, Op: name})
-	case errors.Is(err, replica.ErrEjected):
-		v.look() // by now it is closed
+	case errors.Is(err, sections.ErrEjected):
+		v.look() // by now the channel is closed
 		m.note(record{What: refused, Op: name})
 	case err == nil:
-		value, _ := strconv.ParseUint(string(b), 10, 64)
+		value, _ := strconv.ParseUint(string(result), 10, 64)
 		m.note(record{What: done, Op: name, Value: value})
 	default:
 		m.note(record{What: failed, Op: name, Error: err.Error()})

@@ -49,6 +49,9 @@ func TestJudges(t *testing.T) {
 		{"was told that it never will be", func(r *run) { r.final = append(r.final, entry{"k", "s1.c.0001"}) }},
 		{"its user was told 9", func(r *run) { r.records[3].Value = 9 }},
 		{"its user was told that it is", func(r *run) { r.final = r.final[:3] }},
+		{"s1.a.0002a is executed without", func(r *run) {
+			r.records[2].Op, r.records[2].Entries[0].Op, r.records[3].Op, r.final[1].Op = "s1.a.0002a", "s1.a.0002a", "s1.a.0002a", "s1.a.0002a"
+		}},
 		{"s1.a.0002 comes after operations of another section", func(r *run) {
 			r.final[1], r.final[2] = r.final[2], r.final[1]
 		}},

@@ -174,7 +174,10 @@ func (l *loop) fail(i *instance, why string) {
 		}
 	}
 	l.closeLock(i, why)
-	if l.journal != nil && l.users.broken(fmt.Sprintf("object %q: %s", i.name, why)) {
+	if l.journal == nil {
+		return
+	}
+	if why = fmt.Sprintf("object %q: %s", i.name, why); l.users.broken(why) {
 		l.breakAll(why) // nothing is written any more: so the users of others are told nothing, either
 	}
 }

@@ -450,9 +450,9 @@ func TestDurablePanic(t *testing.T) {
 		return nil
 	})
 	close(x.panics)
-	for name, o := range map[string]*sections.Operation{"x": fails, "the other one": follows} {
-		if _, err := o.Wait(t.Context()); !errors.Is(err, sections.ErrClosed) {
-			t.Errorf("%s: %v", name, err)
+	for why, o := range map[string]*sections.Operation{"closed: its object panicked": fails, `closed: object "x": its object panicked`: follows} {
+		if _, err := o.Wait(t.Context()); !errors.Is(err, sections.ErrClosed) || !strings.Contains(err.Error(), why) {
+			t.Errorf("%v, want %q", err, why)
 		}
 	}
 	c.members[0].Close()

@@ -32,6 +32,7 @@ type member struct {
 	Lease time.Duration
 	Joins bool
 	Raft  bool
+	Dir   string // of its journal; empty: in memory
 }
 
 // network returns members whose messages take so long, and which suspect each other after a
@@ -84,7 +85,7 @@ func (m member) open(s *store) (*sections.Member, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	return sections.Open(ctx, sections.Config{
-		Name: m.Name, Members: m.Peers, Listen: m.Addr, Lease: m.Lease, Bootstrap: !m.Joins,
+		Name: m.Name, Members: m.Peers, Listen: m.Addr, Lease: m.Lease, Bootstrap: !m.Joins, Dir: m.Dir,
 		Engine: engine, Objects: map[string]sections.Object{object: s},
 	})
 }

@@ -52,7 +52,7 @@ func costs(args []string) (*table, error) {
 	if err = errors.Join(err, c.close()); err != nil {
 		return nil, err
 	}
-	r, err := startRaft(*n, *delay)
+	r, err := startRaft(*n, *delay, "")
 	if err != nil {
 		return nil, err
 	}

@@ -5,18 +5,21 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
+	wal "github.com/hashicorp/raft-wal"
 
 	"github.com/poundlock/poundlock/internal/counters"
 )
 
-// A hashicorp is an object in a log of HashiCorp's raft, in memory, over the same links as members have.
+// A hashicorp is an object in a log of HashiCorp's raft, in memory or in files, over the same links as members have.
 type hashicorp struct {
 	all    []*raft.Raft
 	nets   []*raft.NetworkTransport
+	files  []io.Closer
 	leader *raft.Raft
 }
 
@@ -35,13 +38,19 @@ func (s *state) Snapshot() (raft.FSMSnapshot, error) {
 }
 func (s *state) Restore(io.ReadCloser) error { return errors.New("there is no snapshot") }
 
-func startHashicorp(members []member) (*hashicorp, error) {
+// A raftStore is where a member of raft keeps its log and its votes.
+type raftStore interface {
+	raft.LogStore
+	raft.StableStore
+}
+
+func startHashicorp(members []member, dir string) (*hashicorp, error) {
 	var voters raft.Configuration
 	for _, m := range members {
 		voters.Servers = append(voters.Servers, raft.Server{ID: raft.ServerID(m.Name), Address: raft.ServerAddress(m.Addr)})
 	}
 	h := &hashicorp{}
-	for _, m := range members {
+	for i, m := range members {
 		where := peersOf{}
 		for _, p := range m.Peers {
 			where[raft.ServerID(p.Name)] = raft.ServerAddress(p.Addr)
@@ -59,7 +68,18 @@ func startHashicorp(members []member) (*hashicorp, error) {
 			return h, err
 		}
 		h.nets = append(h.nets, t)
-		store := raft.NewInmemStore()
+		var store raftStore = raft.NewInmemStore()
+		if files := under(dir, "hashicorp", i); files != "" {
+			if err := os.MkdirAll(files, 0o700); err != nil {
+				return h, err
+			}
+			log, err := wal.Open(files)
+			if err != nil {
+				return h, err
+			}
+			h.files = append(h.files, log)
+			store = log
+		}
 		if err := raft.BootstrapCluster(c, store, store, raft.NewDiscardSnapshotStore(), t, voters); err != nil {
 			return h, err
 		}
@@ -93,6 +113,9 @@ func (h *hashicorp) close() (err error) {
 	}
 	for _, t := range h.nets {
 		err = errors.Join(err, t.Close())
+	}
+	for _, f := range h.files {
+		err = errors.Join(err, f.Close())
 	}
 	return err
 }

@@ -6,7 +6,7 @@
 // costs: what entering, operations and leaving take, in units of the delay of a message, and the
 // same for a lock and an object in a raft log, whose leader is another process than the one that
 // asks. throughput: operations in a second, one at a time, a hundred as one, and many under way, beside etcd's and
-// HashiCorp's raft with the same object, in memory, whose user is at the leader. failover: how long others wait where the owner of a section is killed, and what an operation
+// HashiCorp's raft with the same object, in memory and on disk, whose user is at the leader. failover: how long others wait where the owner of a section is killed, and what an operation
 // takes whose issuer is suspected by mistake, by one or by all others; a fresh cluster each time. away: a member
 // that is cut off for very many operations. snapshot: what others feel while a new life gets a
 // large object.

@@ -2,15 +2,20 @@ package main
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"log"
+	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
+	"go.uber.org/zap"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/poundlock/poundlock/internal/counters"
@@ -18,7 +23,7 @@ import (
 
 // A raftSystem is a lock and an object in a raft log: each entering, operation and leaving is an
 // entry, and is done for its user when its own member has executed that. Members keep everything in
-// memory, and messages take the same time as those of the cluster.
+// memory, or write entries and votes to etcd's log of files before messages leave. Messages take the same time as those of the cluster.
 type raftSystem struct {
 	n       int
 	delay   time.Duration
@@ -44,6 +49,8 @@ type raftMember struct {
 	applied  chan struct{} // one element when its user's operation or exit is executed
 	queue    []int         // of users: the first one is inside
 	counter  uint64
+	files    *wal.WAL // nil: in memory
+	failed   error    // to write to them
 	leads    atomic.Bool
 
 	store   counters.Store
@@ -52,7 +59,7 @@ type raftMember struct {
 	last    uint32
 }
 
-func startRaft(n int, delay time.Duration) (*raftSystem, error) {
+func startRaft(n int, delay time.Duration, dir string) (*raftSystem, error) {
 	s := &raftSystem{n: n, delay: delay, closed: make(chan struct{})}
 	for i := range n {
 		s.members = append(s.members, &raftMember{
@@ -60,7 +67,16 @@ func startRaft(n int, delay time.Duration) (*raftSystem, error) {
 			inside: make(chan struct{}, 1), applied: make(chan struct{}, 1),
 		})
 	}
-	for _, m := range s.members {
+	for i, m := range s.members {
+		if files := under(dir, "etcd", i); files != "" {
+			var err error
+			if err = os.MkdirAll(filepath.Dir(files), 0o700); err == nil {
+				m.files, err = wal.Create(zap.NewNop(), files, nil)
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
 		storage := raft.NewMemoryStorage()
 		voters := &raftpb.ConfState{}
 		for i := range n {
@@ -88,9 +104,17 @@ func startRaft(n int, delay time.Duration) (*raftSystem, error) {
 	return s, nil
 }
 
-func (s *raftSystem) close() {
+func (s *raftSystem) close() error {
 	close(s.closed)
 	s.wg.Wait()
+	var errs []error
+	for _, m := range s.members {
+		errs = append(errs, m.failed)
+		if m.files != nil {
+			errs = append(errs, m.files.Close())
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // run is the replica's goroutine.
@@ -107,6 +131,9 @@ func (m *raftMember) run(node *raft.RawNode, storage *raft.MemoryStorage) {
 				storage.SetHardState(rd.HardState)
 			}
 			storage.Append(rd.Entries)
+			if m.files != nil {
+				m.failed = errors.Join(m.failed, m.files.Save(rd.HardState, rd.Entries))
+			}
 			for _, msg := range rd.Messages {
 				m.s.send(msg)
 			}

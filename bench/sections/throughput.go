@@ -5,6 +5,8 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -19,40 +21,54 @@ const (
 	underWay = 64  // operations at a time
 )
 
-// throughput counts operations in a window, of sections and of two raft libraries, all in memory and with the same delay.
+// throughput counts operations in a window, of sections and of two raft libraries with the same delay, all in memory, and then
+// all on the same disk.
 func throughput(args []string) (*table, error) {
 	f := flag.NewFlagSet("throughput", flag.ExitOnError)
 	delays := f.String("delays", "0,500us,5ms", "of a message, one way: a list with commas")
 	n := f.Int("n", 3, "members")
 	window := f.Duration("window", 2*time.Second, "how long each is measured")
+	dir := f.String("dir", "", "a directory on the disk to measure (default: the system's for temporary files)")
 	f.Parse(args)
-	t := newTable("%d members in memory, %v each", *n, *window)
+	t := newTable("%d members, %v each", *n, *window)
+	scratch, err := os.MkdirTemp(*dir, "sections")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(scratch)
 	for text := range strings.SplitSeq(*delays, ",") {
 		delay, err := time.ParseDuration(text)
 		if err != nil {
 			return nil, fmt.Errorf("--delays: %w", err)
 		}
-		if err := t.throughput(*n, delay, *window); err != nil {
-			return nil, err
+		for k, disk := range []string{"", filepath.Join(scratch, text)} {
+			if err := t.throughput(*n, delay, *window, disk); err != nil {
+				return nil, fmt.Errorf("T = %v, %s: %w", delay, []string{"in memory", "on disk"}[k], err)
+			}
 		}
 	}
 	return t, nil
 }
 
-func (t *table) throughput(n int, delay, window time.Duration) error {
+// throughput is that with one delay, in a directory, or in memory where that is empty.
+func (t *table) throughput(n int, delay, window time.Duration, dir string) error {
+	at := fmt.Sprintf("T = %v", delay)
+	if dir != "" {
+		at += ", on disk"
+	}
 	rate := func(who, how string, users, each int, op func() error) (float64, error) {
 		v, err := count(window, users, op)
 		if err != nil {
 			return 0, fmt.Errorf("%s, %s: %w", who, how, err)
 		}
 		v *= float64(each)
-		t.value(fmt.Sprintf("T = %v: %s, %s", delay, who, how), v, "a second", 0, 0)
+		t.value(fmt.Sprintf("%s: %s, %s", at, who, how), v, "a second", 0, 0)
 		return v, nil
 	}
 	one, many := "one at a time", fmt.Sprint(underWay, " under way")
 	op := counters.Add("k")
 	var ours, alone, all float64
-	err := between(n, delay, func(c *cluster) error {
+	err := between(n, delay, dir, func(c *cluster) error {
 		s, err := c.enter(1)
 		if err != nil {
 			return err
@@ -77,20 +93,18 @@ func (t *table) throughput(n int, delay, window time.Duration) error {
 		return err
 	}
 	const etcd, hashi = "etcd/raft", "hashicorp/raft"
-	r, err := startRaft(n, delay)
+	r, err := startRaft(n, delay, dir)
 	if err != nil {
 		return err
 	}
-	err = raftOf(etcd, r.add)
-	r.close()
-	if err != nil {
+	if err := errors.Join(raftOf(etcd, r.add), r.close()); err != nil {
 		return err
 	}
 	links, members, err := linked(n, delay)
 	if err != nil {
 		return err
 	}
-	h, err := startHashicorp(members)
+	h, err := startHashicorp(members, dir)
 	if err == nil {
 		err = raftOf(hashi, h.add)
 	}
@@ -98,26 +112,37 @@ func (t *table) throughput(n int, delay, window time.Duration) error {
 		return err
 	}
 	const atLeast = 1e9
-	if delay == 500*time.Microsecond {
-		t.value(fmt.Sprintf("T = %v: DoAll of %d by Do", delay, together), all/alone, "times", 20, atLeast)
+	if delay == 500*time.Microsecond && dir == "" {
+		t.value(fmt.Sprintf("%s: DoAll of %d by Do", at, together), all/alone, "times", 20, atLeast)
 	}
 	for _, who := range []string{etcd, hashi} {
-		t.value(fmt.Sprintf("T = %v: sections by %s, %s", delay, who, many), ours/theirs[who], "times", 0.5, atLeast)
+		t.value(fmt.Sprintf("%s: sections by %s, %s", at, who, many), ours/theirs[who], "times", 0.5, atLeast)
 	}
 	return nil
 }
 
-// between gives a cluster to f.
-func between(n int, delay time.Duration, f func(c *cluster) error) error {
+// between gives a cluster to f, whose members are durable where there is a directory.
+func between(n int, delay time.Duration, dir string, f func(c *cluster) error) error {
 	links, members, err := linked(n, delay)
 	if err != nil {
 		return err
+	}
+	for i := range members {
+		members[i].Dir = under(dir, "sections", i)
 	}
 	c, err := startMembers(links, members)
 	if err != nil {
 		return err
 	}
 	return errors.Join(f(c), c.close())
+}
+
+// under is the directory of a member of such a system, and empty in memory.
+func under(dir, system string, member int) string {
+	if dir == "" {
+		return ""
+	}
+	return filepath.Join(dir, fmt.Sprint(system, member+1))
 }
 
 func doAll(s *sections.Section, op []byte) error {

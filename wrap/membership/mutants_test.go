@@ -112,7 +112,7 @@ func TestMutants(t *testing.T) {
 			"Process.onNotify: p.lead.epoch.Before(f.Epoch) dropped": "a late refusal of an older RESTART ends a newer one, which is begun again: messages only",
 			"Process.restart: p.coordinator() != p.id dropped":       "who is not the coordinator waits for that one, which says nothing to it; and nobody answers it",
 			"Process.restart: p.active -> true":                      "in no instance it begins without those who are about to say JOIN, and once more with them: messages only",
-			"Process.restart: p.active -> false":                     "it waits for strangers, too, who are about to say where they are",
+			"Process.restart: p.active -> false":                     "it waits for strangers, too, who are about to say where they are: of two instances one has lost its majority, and its members say JOIN to all",
 			"Process.restart: waits && joins.minus(l.members).empty() dropped": "who waits in no instance, and has nobody new, has the members that it asked: " +
 				"holds says so, too",
 			"Process.done: !l.asked dropped":                 "done is joins once, when the last of these answers: then the others are asked",

@@ -86,7 +86,7 @@ var parts = []part{
 	{"bench/load", "makes load, for benches and the demo", "transport verify/history internal", 0},
 
 	{"internal", "what several of these need", "node algo/quorum algo/sigma internal/clock internal/freeaddr internal/histogram internal/limit internal/members internal/shrinkmap", 0},
-	{"internal/cli", "what the programs have in common", "internal internal/cli internal/lane", 0},
+	{"internal/cli", "what the programs have in common", "protocol internal internal/cli internal/lane", 0},
 	{"internal/clock", "one clock for all processes of a machine", "", 0},
 	{"internal/demo", "servers that are killed while workers count", ". bench/load internal verify/history/recorder", 0},
 	{"internal/devcluster", "the development cluster of a user", ". server internal internal/cli", 0},

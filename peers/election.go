@@ -38,9 +38,6 @@ func Elect(c Config) (*Election, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.complete(host.Info()); err != nil {
-		return nil, err
-	}
 	e := &Election{changed: make(chan struct{})}
 	e.mu.Lock() // nobody asks before there are names
 	defer e.mu.Unlock()

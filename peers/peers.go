@@ -75,6 +75,17 @@ func (*down) Unwrap() error { return poundlock.ErrNoQuorum }
 // ErrMetBefore says that a member with Config.Bootstrap has had an earlier life, which another member has met.
 var ErrMetBefore = errors.New("peers: this is not the first start: start without Bootstrap, to join")
 
+// ErrConfig says that a Config makes no sense: with another one it would begin.
+var ErrConfig = errors.New("peers: bad configuration")
+
+// configError is ErrConfig, and says no more than what is wrong.
+func configError(err error) error { return &badConfig{fmt.Errorf("peers: %w", err)} }
+
+type badConfig struct{ error }
+
+func (e *badConfig) Unwrap() error        { return e.error }
+func (e *badConfig) Is(target error) bool { return target == ErrConfig }
+
 // ErrInsecure says that a member would listen off loopback without TLS, where anybody could take its locks.
 var ErrInsecure = listen.ErrInsecure
 
@@ -88,7 +99,7 @@ type Config struct {
 	Bootstrap bool
 
 	Algorithm string           // one of Algorithms. Default: tokengme/recovery
-	Options   map[string]int64 // of the algorithm: see poundlock-lab algorithms NAME
+	Options   map[string]int64 // of the algorithm, by their names: see Options
 
 	Listen   string       // where to accept, host:port or unix:/path. Default: the own address in Members
 	Listener net.Listener // in place of Listen, without TLS
@@ -129,9 +140,6 @@ func Join(ctx context.Context, c Config) (*Member, error) {
 		return nil, err
 	}
 	info := host.Info()
-	if err := c.complete(info); err != nil {
-		return nil, err
-	}
 	m := new(Member)
 	start := func(answer func(protocol.ID, []byte) []byte) (*node.Node, error) {
 		m.node, err = c.start(node.Config{Hosts: map[node.Kind]node.Host{node.Mutex: host}, Call: answer})
@@ -152,11 +160,14 @@ func Join(ctx context.Context, c Config) (*Member, error) {
 	return m, nil
 }
 
-// host is that of the algorithm, among some.
+// host completes c, and returns the host of its algorithm among some. An error is ErrConfig.
 func (c *Config) host(among map[string]node.Host, usual string) (node.Host, error) {
 	host := among[cmp.Or(c.Algorithm, usual)]
 	if host == nil {
-		return nil, fmt.Errorf("peers: algorithm %q: want one of %s", c.Algorithm, strings.Join(slices.Sorted(maps.Keys(among)), ", "))
+		return nil, configError(fmt.Errorf("algorithm %q: want one of %s", c.Algorithm, strings.Join(slices.Sorted(maps.Keys(among)), ", ")))
+	}
+	if err := c.complete(host.Info()); err != nil {
+		return nil, configError(err)
 	}
 	return host, nil
 }
@@ -164,21 +175,18 @@ func (c *Config) host(among map[string]node.Host, usual string) (node.Host, erro
 // complete fills in the defaults and says what is wrong.
 func (c *Config) complete(info protocol.Info) (err error) {
 	if c.Members, c.id, err = members.Table(c.Members, c.Name); err != nil {
-		return fmt.Errorf("peers: %w", err)
+		return err
 	}
 	c.Label = cmp.Or(c.Label, c.Name)
 	c.Lease = cmp.Or(c.Lease, 2*time.Second)
 	c.Patience = cmp.Or(c.Patience, 2*c.Lease)
 	switch {
 	case info.Largest > 0 && len(c.Members) > info.Largest:
-		return fmt.Errorf("peers: %d members: %s is for at most %d", len(c.Members), info.Name, info.Largest)
+		return fmt.Errorf("%d members: %s is for at most %d", len(c.Members), info.Name, info.Largest)
 	case c.Patience < 2*c.Lease:
-		return fmt.Errorf("peers: patience %v: want at least two leases, %v", c.Patience, 2*c.Lease)
+		return fmt.Errorf("patience %v: want at least two leases, %v", c.Patience, 2*c.Lease)
 	}
-	if err := info.CheckOptions(c.system()); err != nil {
-		return fmt.Errorf("peers: %w", err)
-	}
-	return nil
+	return info.CheckOptions(c.system())
 }
 
 func (c *Config) system() protocol.Config {
@@ -207,6 +215,14 @@ func (c *Config) start(x node.Config) (*node.Node, error) {
 
 // Algorithms are the names of those that a system may run, in their order.
 func Algorithms() []string { return slices.Sorted(maps.Keys(hosts)) }
+
+// Options are those of one of Algorithms: docs/algorithms.md says what each is for.
+func Options(algorithm string) []protocol.Option {
+	if host := hosts[algorithm]; host != nil {
+		return host.Info().Options
+	}
+	return nil
+}
 
 // Mutex is the lock of a name, for one holder: see poundlock.Client.Mutex.
 func (m *Member) Mutex(name string) *poundlock.Mutex { return m.client.Mutex(name) }

@@ -361,8 +361,12 @@ func TestConfig(t *testing.T) {
 		`listening off loopback without TLS lets any`: {Name: "p1", Members: three, Listen: "0.0.0.0:0"},
 	} {
 		c.Listen = cmp.Or(c.Listen, "127.0.0.1:0")
-		if m, err := peers.Join(t.Context(), c); err == nil || !strings.Contains(err.Error(), want) {
+		m, err := peers.Join(t.Context(), c)
+		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, %v; want %s", m, err, want)
+		}
+		if later := []string{"the lease", "negative", "listening"}; errors.Is(err, peers.ErrConfig) == slices.ContainsFunc(later, func(word string) bool { return strings.Contains(want, word) }) {
+			t.Errorf("%v: ErrConfig: %v", err, errors.Is(err, peers.ErrConfig))
 		}
 	}
 }

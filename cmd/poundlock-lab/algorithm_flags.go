@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -235,14 +234,17 @@ func (f *algorithmFlags) system(i protocol.Info) (protocol.Config, error) {
 	if err := cli.AtLeast("-n", f.n, 1); err != nil {
 		return c, err
 	}
-	type choice struct{ name, value, typed string }
-	var all []choice
+	form := i.Name
+	if i.Variant != "" {
+		form += " --variant " + i.Variant
+	}
+	var all []cli.Option
 	for _, text := range f.options {
-		name, value, ok := strings.Cut(text, "=")
-		if !ok {
-			return c, cli.Usagef("--option %q: want NAME=VALUE with a number or a duration", text)
+		x, err := cli.OptionFlag(text)
+		if err != nil {
+			return c, err
 		}
-		all = append(all, choice{name, value, fmt.Sprintf("--option %q", text)})
+		all = append(all, x)
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.short)) {
 		if !f.given(name) {
@@ -252,24 +254,12 @@ func (f *algorithmFlags) system(i protocol.Info) (protocol.Config, error) {
 		if err != nil {
 			return c, err
 		}
-		all = append(all, choice{name, value, fmt.Sprintf("--%s %q", name, *f.short[name])})
+		all = append(all, cli.Option{Name: name, Value: value, Typed: fmt.Sprintf("--%s %q", name, *f.short[name])})
 	}
 	if !f.drawn && slices.ContainsFunc(i.Options, func(o protocol.Option) bool { return o.Name == "fence" }) {
 		c.Options["fence"] = 0 // unless an option says something else
 	}
-	for k, x := range all {
-		o, err := findOption(i, x.name)
-		if err != nil {
-			return c, err
-		}
-		if before := slices.IndexFunc(all[:k], func(y choice) bool { return y.name == x.name }); before >= 0 {
-			return c, cli.Usagef("%s and %s are about one option; give it once", all[before].typed, x.typed)
-		}
-		if c.Options[x.name], err = optionValue(o, x.value, x.typed); err != nil {
-			return c, err
-		}
-	}
-	return c, nil
+	return c, cli.SetOptions(c.Options, form, i.Options, all)
 }
 
 // ofShort is the value that a flag gives to the option that it is short for.
@@ -292,44 +282,6 @@ func (f *algorithmFlags) ofShort(flag string) (string, error) {
 		}
 	}
 	return text, nil
-}
-
-func findOption(i protocol.Info, name string) (protocol.Option, error) {
-	var have []string
-	for _, o := range i.Options {
-		if o.Name == name {
-			return o, nil
-		}
-		have = append(have, o.Name)
-	}
-	form := i.Name
-	if i.Variant != "" {
-		form += " --variant " + i.Variant
-	}
-	if len(have) == 0 {
-		return protocol.Option{}, cli.Usagef("%s has no option %s, nor any other", form, name)
-	}
-	err := fmt.Errorf("%s has no option %s; it has %s", form, name, strings.Join(have, ", "))
-	return protocol.Option{}, cli.Unknown(err, name, have, "docs/algorithms.md#options says what each is")
-}
-
-// optionValue reads a value of an option. flag is what was typed.
-func optionValue(o protocol.Option, text, flag string) (int64, error) {
-	if k := slices.Index(o.Values, text); k >= 0 {
-		return int64(k), nil
-	}
-	v, err := strconv.ParseInt(text, 10, 64)
-	switch {
-	case err == nil:
-		return v, nil
-	case o.Values != nil:
-		return 0, cli.Usagef("%s: want one of %s", flag, strings.Join(o.Values, ", "))
-	}
-	d, err := time.ParseDuration(text)
-	if err != nil {
-		return 0, cli.Usagef("%s: want NAME=VALUE with a number or a duration", flag)
-	}
-	return d.Nanoseconds(), nil
 }
 
 func (f *algorithmFlags) names(i protocol.Info) scenario.Names {

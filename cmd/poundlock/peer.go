@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -48,12 +49,13 @@ cannot serve, 64 when it was called wrongly.`
 // peerFlags are the flags of peer.
 type peerFlags struct {
 	clusterFlags
-	c      peers.Config
-	peers  string
-	listen string
-	api    string
-	admin  string
-	level  slog.Level
+	c       peers.Config
+	options []string
+	peers   string
+	listen  string
+	api     string
+	admin   string
+	level   slog.Level
 
 	readTable func() (uint64, []node.Peer, error) // of --peers, again
 }
@@ -71,6 +73,7 @@ func peerCommand() *cobra.Command {
 	s := cmd.Flags()
 	f.register(s, "serve locks to this host at `unix:/path`, or over gRPC and HTTP with JSON at HOST:PORT")
 	s.StringVar(&f.c.Algorithm, "algorithm", peers.Default, "`NAME` of what the peers run, the same at all")
+	s.StringArrayVar(&f.options, "option", nil, "`NAME=VALUE` of an option of the algorithm, the same at all; docs/algorithms.md#options has them")
 	s.DurationVar(&f.c.Patience, "patience", 0, "how long whoever wants a lock waits while too few peers can be reached (default, and at least: two leases)")
 	return cmd
 }
@@ -114,6 +117,9 @@ func (f *peerFlags) open(cmd *cobra.Command) error {
 	if c.Members, err = slots.Parse(f.peers); err != nil {
 		return cli.Usagef("--peers: %w", err)
 	}
+	if err := f.setOptions(); err != nil {
+		return err
+	}
 	if c.TLS, err = f.clientTLS(); err != nil {
 		return cli.Exit(cli.ExitUsage, err)
 	}
@@ -144,6 +150,21 @@ func (f *peerFlags) open(cmd *cobra.Command) error {
 		return f.cannot(err)
 	}
 	return nil
+}
+
+// setOptions gives the algorithm its options. Of one that there is not, Join says that.
+func (f *peerFlags) setOptions() (err error) {
+	if !slices.Contains(peers.Algorithms(), f.c.Algorithm) {
+		return nil
+	}
+	chosen := make([]cli.Option, len(f.options))
+	for k, text := range f.options {
+		if chosen[k], err = cli.OptionFlag(text); err != nil {
+			return err
+		}
+	}
+	f.c.Options = map[string]int64{}
+	return cli.SetOptions(f.c.Options, f.c.Algorithm, peers.Options(f.c.Algorithm), chosen)
 }
 
 // watchFiles takes over certificates that are renewed, until it is stopped.
@@ -227,7 +248,10 @@ func (f *peerFlags) listenAPI(ctx context.Context) (net.Listener, error) {
 // cannot gives an error its status.
 func (f *peerFlags) cannot(err error) error {
 	status := &cli.Status{Code: cli.ExitError, Err: trimPrefix(err), Hint: portHint(err)}
-	if errors.Is(err, peers.ErrInsecure) {
+	switch {
+	case errors.Is(err, peers.ErrConfig):
+		status.Code = cli.ExitUsage
+	case errors.Is(err, peers.ErrInsecure):
 		status.Code, status.Hint = cli.ExitUsage, "give --tls-cert, --tls-key and --tls-ca, or --insecure on a network that you trust"
 	}
 	return status

@@ -20,7 +20,7 @@ const noLeader = protocol.ID(99)
 // A poll is who leads, as each member has been told last.
 type poll struct {
 	t    *testing.T
-	mesh *mesh
+	mesh mesh
 	host node.Host
 
 	mu      sync.Mutex
@@ -81,14 +81,14 @@ func TestElections(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const n = 5
 				p := &poll{
-					t: t, mesh: newMesh(n), host: host, nodes: make([]*node.Node, n), lives: make([]int, n),
+					t: t, host: host, nodes: make([]*node.Node, n), lives: make([]int, n),
 					leaders: slices.Repeat([]protocol.ID{noLeader}, n), epochs: make([]uint64, n),
 				}
 				cut := func(cut bool, some ...protocol.ID) {
 					for _, a := range some {
 						for b := range protocol.ID(n) {
 							if !slices.Contains(some, b) {
-								p.mesh.between(a, b).set(cut)
+								p.mesh.between(a, b).Cut(cut)
 							}
 						}
 					}

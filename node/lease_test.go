@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -21,70 +20,14 @@ import (
 // A memory is a network inside this process.
 type memory = faultnet.Memory
 
-// A cable is an in-memory network that can be cut: what is written is then lost,
-// and nobody is told.
+// A cable is a network with one cable, by which all go.
 type cable struct {
 	memory
-	delay time.Duration // of what the dialing end receives
-	mu    sync.Mutex
-	cut   bool
-	conns []net.Conn
-}
-
-func (c *cable) set(cut bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.cut = cut
-	if !cut { // what lost bytes must not go on
-		for _, conn := range c.conns {
-			conn.Close()
-		}
-		c.conns = nil
-	}
-}
-
-func (c *cable) isCut() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.cut
+	faultnet.Cable
 }
 
 func (c *cable) dial(ctx context.Context, p node.Peer) (net.Conn, error) {
-	if c.isCut() {
-		<-ctx.Done()
-		return nil, context.Cause(ctx)
-	}
-	conn, err := c.memory.Dial(ctx, p.Addr)
-	if err != nil {
-		return nil, err
-	}
-	c.mu.Lock()
-	c.conns = append(c.conns, conn)
-	c.mu.Unlock()
-	return &lossy{conn, c}, nil
-}
-
-// lossy loses what is written on either side of a cut cable: the other side's
-// writes by never reading them.
-type lossy struct {
-	net.Conn
-	cable *cable
-}
-
-func (l *lossy) Write(b []byte) (int, error) {
-	if l.cable.isCut() {
-		return len(b), nil
-	}
-	return l.Conn.Write(b)
-}
-
-func (l *lossy) Read(b []byte) (int, error) {
-	n, err := l.Conn.Read(b)
-	for err == nil && l.cable.isCut() {
-		n, err = l.Conn.Read(b)
-	}
-	time.Sleep(l.cable.delay)
-	return n, err
+	return c.Cable.Dial(ctx, &c.memory, p.Addr)
 }
 
 // A bubble is one member and one client on a cable, in virtual time, with clocks
@@ -106,7 +49,7 @@ func newBubble(t *testing.T, lease time.Duration, serverRate, clientRate float64
 func newSlowBubble(t *testing.T, lease, delay time.Duration, serverRate, clientRate float64) *bubble {
 	t.Helper()
 	b := &bubble{}
-	b.cable.delay = delay
+	b.cable.Delay = delay
 	began := time.Now()
 	boot := func(rate float64) func() time.Duration {
 		return func() time.Duration { return time.Duration(float64(time.Since(began)) * rate) }
@@ -162,7 +105,7 @@ func TestClientLapsesFirst(t *testing.T) {
 			time.Sleep(time.Duration(r.Int64N(int64(time.Hour))))
 			promised := b.leaseEnd()
 			b.diary.take()
-			b.cable.set(true)
+			b.cable.Cut(true)
 			time.Sleep(time.Minute)
 			events := b.diary.take()
 			if got := fmt.Sprint(events); got != "[client suspect s1 suspect]" {
@@ -210,13 +153,13 @@ func TestBreakIsNoLapse(t *testing.T) {
 		b := newBubble(t, 10*time.Second, 1, 1)
 		defer b.close()
 		for k := range 100 {
-			b.cable.set(true)
+			b.cable.Cut(true)
 			u := newProbe()
 			if err := b.client.Try(node.Mutex, "a", u, false); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(time.Second)
-			b.cable.set(false)
+			b.cable.Cut(false)
 			<-u.crit
 			b.client.Exit("a")
 			if why := <-u.rem; why != "" {
@@ -247,9 +190,9 @@ func TestNewSession(t *testing.T) {
 			<-u.crit
 			time.Sleep(time.Second)
 			b.diary.take()
-			b.cable.set(true)
+			b.cable.Cut(true)
 			time.Sleep(cut)
-			b.cable.set(false)
+			b.cable.Cut(false)
 			if err := b.client.WaitAlive(t.Context(), 1); err != nil {
 				t.Fatal(err)
 			}
@@ -317,7 +260,7 @@ func TestCloseIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBubble(t, 10*time.Second, 1, 1)
 		defer b.close()
-		b.cable.set(true)
+		b.cable.Cut(true)
 		u := newProbe()
 		if err := b.client.Try(node.Mutex, "a", u, false); err != nil {
 			t.Fatal(err)

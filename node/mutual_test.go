@@ -17,55 +17,29 @@ import (
 	"github.com/poundlock/poundlock/algo/ra2"
 	"github.com/poundlock/poundlock/algo/suzukikasami"
 	"github.com/poundlock/poundlock/algo/tokengme"
+	"github.com/poundlock/poundlock/internal/faultnet"
 	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/world"
 	"github.com/poundlock/poundlock/wrap/membership"
 )
 
-// A mesh is an in-memory network with a cable for each two of its members.
-type mesh struct {
-	memory
-	cables map[[2]protocol.ID]*cable
-}
+// A mesh is a network with a cable for each two members.
+type mesh struct{ faultnet.Mesh }
 
-func newMesh(n int) *mesh {
-	m := &mesh{cables: map[[2]protocol.ID]*cable{}}
-	for a := range protocol.ID(n) {
-		for b := range a {
-			m.cables[[2]protocol.ID{b, a}] = &cable{}
-		}
-	}
-	return m
-}
-
-func (m *mesh) between(a, b protocol.ID) *cable {
-	return m.cables[[2]protocol.ID{min(a, b), max(a, b)}]
+func (m *mesh) between(a, b protocol.ID) *faultnet.Cable {
+	return m.Between(fmt.Sprint(a), fmt.Sprint(b))
 }
 
 // dial is how member id dials.
 func (m *mesh) dial(id protocol.ID) func(context.Context, node.Peer) (net.Conn, error) {
-	return func(ctx context.Context, p node.Peer) (net.Conn, error) {
-		c := m.between(id, protocol.ID(p.Addr[0]-'0'))
-		if c.isCut() {
-			<-ctx.Done()
-			return nil, context.Cause(ctx)
-		}
-		conn, err := m.memory.Dial(ctx, p.Addr)
-		if err != nil {
-			return nil, err
-		}
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.conns = append(c.conns, conn)
-		return &lossy{conn, c}, nil
-	}
+	return func(ctx context.Context, p node.Peer) (net.Conn, error) { return m.Dial(ctx, fmt.Sprint(id), p.Addr) }
 }
 
 // A peerage are members that hold leases at each other, in virtual time, and what the simulator's rules say of them.
 type peerage struct {
 	t     *testing.T
-	mesh  *mesh
+	mesh  mesh
 	host  func(id protocol.ID) node.Host
 	live  func(id protocol.ID) // what a new life does at once
 	nodes []*node.Node         // nil: down
@@ -82,7 +56,7 @@ const peerLease = time.Second
 
 func newPeerage(t *testing.T, n int) *peerage {
 	p := &peerage{
-		t: t, mesh: newMesh(n), nodes: make([]*node.Node, n), lives: make([]int, n),
+		t: t, nodes: make([]*node.Node, n), lives: make([]int, n),
 		sides: map[[2]protocol.ID]world.Side{}, begun: map[[2]protocol.ID]bool{}, events: map[string]int{},
 	}
 	for id := range protocol.ID(n) {
@@ -134,19 +108,19 @@ func (p *peerage) start(id protocol.ID) {
 
 // apart cuts a member from all from which it is not cut, until what it returns is called.
 func (p *peerage) apart(id protocol.ID) (heal func()) {
-	var cut []*cable
+	var cut []*faultnet.Cable
 	for other := range protocol.ID(len(p.nodes)) {
 		if other == id {
 			continue
 		}
-		if c := p.mesh.between(id, other); !c.isCut() {
-			c.set(true)
+		if c := p.mesh.between(id, other); !c.IsCut() {
+			c.Cut(true)
 			cut = append(cut, c)
 		}
 	}
 	return func() {
 		for _, c := range cut {
-			c.set(false)
+			c.Cut(false)
 		}
 	}
 }
@@ -205,9 +179,9 @@ func (p *peerage) storm(random *rand.Rand, steps int, use func(id protocol.ID)) 
 		case p.nodes[id] == nil:
 			p.start(id)
 		case what < 4:
-			p.mesh.between(id, other).set(true)
+			p.mesh.between(id, other).Cut(true)
 		case what < 7:
-			p.mesh.between(id, other).set(false)
+			p.mesh.between(id, other).Cut(false)
 		case what < 9:
 			use(id)
 		default:
@@ -220,8 +194,10 @@ func (p *peerage) storm(random *rand.Rand, steps int, use func(id protocol.ID)) 
 // calm mends everything, and waits until that shows.
 func (p *peerage) calm() {
 	p.t.Helper()
-	for _, c := range p.mesh.cables {
-		c.set(false)
+	for id := range protocol.ID(len(p.nodes)) {
+		for other := range id {
+			p.mesh.between(id, other).Cut(false)
+		}
 	}
 	for id := range p.nodes {
 		if p.nodes[id] == nil {

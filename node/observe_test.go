@@ -362,7 +362,7 @@ func TestTrafficCounted(t *testing.T) {
 		host := node.HostOf(keeper(nil))
 		short := func(c *node.Config) { c.Lease = 200 * time.Millisecond }
 		f := newVirtualFleet(t, 2, host, short)
-		f.wire.delay = time.Millisecond // or no round trip would take time
+		f.wire.Delay = time.Millisecond // or no round trip would take time
 		c := f.clients(1, host, short)[0]
 		const entries = 5
 		u := newInside()

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/poundlock/poundlock/algo/sigma"
+	"github.com/poundlock/poundlock/internal/faultnet"
 	"github.com/poundlock/poundlock/internal/proctest"
 	"github.com/poundlock/poundlock/node"
 )
@@ -22,20 +23,21 @@ import (
 // it has lost its memory.
 func TestGoodByeIsFinal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var wire, silent cable
+		var wire cable
+		var silent faultnet.Cable
 		var log proctest.Log
 		c := wire.members(t, 4, node.HostOf(sigma.Algorithm), nil)
 		c.Log = slog.New(slog.NewTextHandler(&log, nil))
 		c.Dial = func(ctx context.Context, p node.Peer) (net.Conn, error) {
 			conn, err := wire.dial(ctx, p)
 			if err == nil && p.Name == "s4" {
-				conn = &lossy{conn, &silent}
+				conn = silent.Wrap(conn)
 			}
 			return conn, err
 		}
 		n := start(t, c)
 		must(t, n.WaitAlive(t.Context(), 4))
-		silent.set(true)
+		silent.Cut(true)
 		must(t, n.Try(node.Mutex, "a", newProbe(), false)) // which s4 does not acknowledge
 		synctest.Wait()
 		began := time.Now()
@@ -169,7 +171,7 @@ func TestGoodByeToNobody(t *testing.T) {
 		n := start(t, c)
 		must(t, n.WaitAlive(t.Context(), 1))
 		gone.Store(true)
-		wire.set(false) // breaks the connection
+		wire.Cut(false) // breaks the connection
 		time.Sleep(2 * time.Second)
 		if len(n.Sessions()) != 1 {
 			t.Fatal("the lease is over")

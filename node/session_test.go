@@ -138,14 +138,14 @@ func TestCutWithFullWindow(t *testing.T) {
 		wants := newProbe()
 		must(t, b.Try(node.Mutex, name(7), wants, false))
 		time.Sleep(100 * time.Millisecond)
-		wire.set(true)
+		wire.Cut(true)
 		<-wants.crit
 		select {
 		case <-held[7].ejected:
 		default:
 			t.Error("two are inside")
 		}
-		wire.set(false)
+		wire.Cut(false)
 		a.Close()
 		b.Close()
 	})
@@ -236,9 +236,9 @@ func TestLapseDespiteStalledLog(t *testing.T) {
 		<-u.crit
 		time.Sleep(10 * time.Second)
 		d.take()
-		wire.set(true)
+		wire.Cut(true)
 		time.Sleep(time.Minute)
-		wire.set(false)
+		wire.Cut(false)
 		var here, there [4]time.Time
 		for _, e := range d.take() {
 			switch {
@@ -278,7 +278,7 @@ func TestSessionsAtEntry(t *testing.T) {
 		var wire cable
 		c := wire.members(t, 1, node.HostOf(keeper(func(e keeperEvent) {
 			if e.Kind == protocol.Receive && e.Msg == answer {
-				wire.set(true)
+				wire.Cut(true)
 				time.Sleep(time.Minute) // the lease ends meanwhile
 			}
 		})), nil)
@@ -292,7 +292,7 @@ func TestSessionsAtEntry(t *testing.T) {
 		if got := fmt.Sprint(u.told); got != "[map[0:1] map[]]" || a.Alive() != 0 {
 			t.Errorf("told of the sessions %s, %d are alive", got, a.Alive())
 		}
-		wire.set(false)
+		wire.Cut(false)
 	})
 }
 

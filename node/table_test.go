@@ -456,7 +456,7 @@ func TestTablesUnderLoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		host := node.HostOf(sigma.Algorithm)
 		f := newVirtualFleet(t, 4, host, nil)
-		f.wire.delay = time.Millisecond // or all would be over before a table changes
+		f.wire.Delay = time.Millisecond // or all would be over before a table changes
 		users := f.clients(3, host, nil)
 		stop := make(chan struct{})
 		var changing sync.WaitGroup

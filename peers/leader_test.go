@@ -17,77 +17,12 @@ import (
 	"github.com/poundlock/poundlock/peers"
 )
 
-// A mesh is a network inside this process, whose connections can be cut: what is written is then lost, and nobody is told.
-type mesh struct {
-	faultnet.Memory
-	mu    sync.Mutex
-	sides map[string]int // members on different ones are cut
-	conns []*meshed
-}
-
-type meshed struct {
-	net.Conn
-	m        *mesh
-	from, to string
-}
-
-func (m *mesh) cut(a, b string) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.sides[a] != m.sides[b]
-}
-
-// divide puts members on sides. What has lost something goes on no more.
-func (m *mesh) divide(sides map[string]int) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, c := range m.conns {
-		if m.sides[c.from] != m.sides[c.to] && sides[c.from] == sides[c.to] {
-			c.Close()
-		}
-	}
-	m.sides = sides
-}
-
-func (m *mesh) dial(from string) func(context.Context, peers.Peer) (net.Conn, error) {
-	return func(ctx context.Context, p peers.Peer) (net.Conn, error) {
-		if m.cut(from, p.Name) {
-			<-ctx.Done()
-			return nil, context.Cause(ctx)
-		}
-		conn, err := m.Memory.Dial(ctx, p.Addr)
-		if err != nil {
-			return nil, err
-		}
-		c := &meshed{conn, m, from, p.Name}
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		m.conns = append(m.conns, c)
-		return c, nil
-	}
-}
-
-func (c *meshed) Write(b []byte) (int, error) {
-	if c.m.cut(c.from, c.to) {
-		return len(b), nil
-	}
-	return c.Conn.Write(b)
-}
-
-func (c *meshed) Read(b []byte) (int, error) {
-	n, err := c.Conn.Read(b)
-	for err == nil && c.m.cut(c.from, c.to) {
-		n, err = c.Conn.Read(b)
-	}
-	return n, err
-}
-
 const termLease = time.Second
 
 // A campaign are members that all want to lead, for ever, in virtual time, and what became of that.
 type campaign struct {
 	t       *testing.T
-	mesh    mesh
+	mesh    faultnet.Mesh
 	config  peers.Config
 	boot    func() time.Duration
 	slow    string // whose clock stands nearly still; "": nobody's
@@ -125,7 +60,8 @@ func (c *campaign) join(ctx context.Context, bootstrap bool, names ...string) {
 			c.t.Fatal(err)
 		}
 		config.Change(func(n *node.Config) {
-			n.Dial, n.Boot = c.mesh.dial(name), c.boot
+			n.Dial = func(ctx context.Context, p peers.Peer) (net.Conn, error) { return c.mesh.Dial(ctx, name, p.Addr) }
+			n.Boot = c.boot
 			if name == c.slow {
 				n.Boot = func() time.Duration { return c.boot() / 100 }
 			}
@@ -203,15 +139,17 @@ func (c *campaign) leads(within time.Duration, names ...string) string {
 
 // divide cuts some members from the others.
 func (c *campaign) divide(minority ...string) (majority []string) {
-	sides := map[string]int{}
 	for _, p := range c.config.Members {
-		if slices.Contains(minority, p.Name) {
-			sides[p.Name] = 1
-		} else {
+		if !slices.Contains(minority, p.Name) {
 			majority = append(majority, p.Name)
 		}
+		for _, q := range c.config.Members {
+			cable, cut := c.mesh.Between(p.Name, q.Name), slices.Contains(minority, p.Name) != slices.Contains(minority, q.Name)
+			if cut != cable.IsCut() {
+				cable.Cut(cut)
+			}
+		}
 	}
-	c.mesh.divide(sides)
 	return majority
 }
 

@@ -34,6 +34,7 @@ func TestConformance(t *testing.T) {
 				model(1, options),
 				model(2, options),
 				with(model(2, options), rooms),
+				with(model(2, options), func(c *check.Config) { rooms(c); c.UntilTold = true }),
 				with(model(2, options), func(c *check.Config) {
 					either(c)
 					c.Wants = [][]protocol.Groups{{"r,s"}, {"s,r"}}
@@ -41,7 +42,7 @@ func TestConformance(t *testing.T) {
 				with(model(2, options), func(c *check.Config) { c.Crash, c.Suspect = 1, 1 }),
 			}}
 			if options != nil {
-				o.Exhaustive = o.Exhaustive[:4]
+				o.Exhaustive = o.Exhaustive[:5]
 				o.Skip = map[string]string{"Claims": "the first grants after a start pay for recording a token"}
 			}
 			algotest.Run(t, Algorithm, o)

@@ -30,8 +30,11 @@ func TestModels(t *testing.T) {
 		c.Properties = slices.DeleteFunc(c.Properties, func(name string) bool { return name == check.ConcurrentEntry })
 		return c
 	}
+	told := func(c check.Config) check.Config { c.UntilTold = true; return all(c) }
 	r := readWrite[1:]
 	holds(t, Algorithm, all(model(2, twoGroups, 2)))
+	holds(t, Algorithm, told(model(2, readWrite, 2)))
+	holds(t, Several, told(model(2, sets, 1)))
 	holds(t, Several, all(model(2, sets, 2)))
 	holds(t, WithClients, gives(clients(readWrite, readWrite, readWrite)))
 	holds(t, WithClients, all(clients(r, r, readWrite, sets[:1])))
@@ -53,6 +56,7 @@ func TestModels(t *testing.T) {
 	holds(t, Algorithm, model(3, append(sets[:1:1], "2", "3"), 1))
 	holds(t, Algorithm, model(4, twoGroups, 1, 1, 1, 0))
 	holds(t, Algorithm, all(model(3, twoGroups, 1)))
+	holds(t, Algorithm, told(model(3, readWrite, 1)))
 	holds(t, Several, all(model(3, sets, 1)))
 	holds(t, Bounded, all(model(2, twoGroups, unlimited)))
 	holds(t, Bounded, model(3, twoGroups, 3, 1, 1))

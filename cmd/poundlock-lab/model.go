@@ -42,6 +42,7 @@ func (f *modelFlags) register(s *pflag.FlagSet) {
 	s.StringSliceVar(&f.config.Properties, "property", nil,
 		"`names` of properties, or all: progress, starvation, order and what else an algorithm has (default those of finite runs)")
 	s.BoolVar(&f.config.Stay, "no-exit", false, "a process that is inside stays there")
+	s.BoolVar(&f.config.UntilTold, "until-told", false, "whoever shares what it holds leaves only when it is told that somebody waits, where the algorithm tells that")
 	s.BoolVar(&f.config.Downgrade, "downgrade", false, "whoever is inside alone in a group such as !r may come down to r")
 	s.StringVar((*string)(&f.config.Timers), "timers", "", "`when` armed timers fire: any for at any moment, synchronous for when nothing of their process is on its way, or never (default the algorithm's)")
 }

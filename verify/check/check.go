@@ -145,6 +145,9 @@ type Config struct {
 	// Stay: who is inside never exits, unless it was ejected. To wait for it is no
 	// deadlock.
 	Stay bool
+	// UntilTold: who is inside in a group that others may share, or in one that it keeps, exits only when it has heard that
+	// somebody waits: see protocol.Wanted. To wait for somebody who has not is a deadlock.
+	UntilTold bool
 
 	Timers     Timers
 	Down       []protocol.ID      // members that are never up
@@ -306,6 +309,10 @@ func prepare(a protocol.Algorithm[any], c *Config) ([]string, error) {
 		return nil, fmt.Errorf("check: %s: spaced=%d: want 0, since its users make up for no losses", a.Name, c.Spaced)
 	case c.Downgrade && !a.Shares:
 		return nil, fmt.Errorf("check: %s: downgrade: its users cannot share what they hold alone", a.Name)
+	case c.UntilTold && !a.Tells:
+		return nil, fmt.Errorf("check: %s: until told: it tells its users nothing", a.Name)
+	case c.UntilTold && c.Stay:
+		return nil, fmt.Errorf("check: %s: until told: who is inside stays there anyway", a.Name)
 	case c.FIFO && a.Stale != nil:
 		return nil, fmt.Errorf("check: %s: FIFO channels: its messages overtake each other", a.Name)
 	case c.Timers != AnyMoment && c.Timers != NeverFire && c.Timers != Synchronous:

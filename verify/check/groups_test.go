@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/poundlock/poundlock/algo/algotest/toys/chamber"
+	"github.com/poundlock/poundlock/algo/tokengme"
 	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/verify/check"
 	"github.com/poundlock/poundlock/verify/scenario"
@@ -160,5 +161,26 @@ func TestWants(t *testing.T) {
 	k.Properties = []string{check.ConcurrentEntry}
 	if _, err := check.Run(plain, k); !errors.As(err, new(*check.PropertyError)) {
 		t.Errorf("concurrent entry without groups: %v", err)
+	}
+}
+
+// Users that stay inside until they are told that somebody waits are told; where one is not, who waits does so for ever.
+func TestUntilTold(t *testing.T) {
+	c := config(2)
+	c.UntilTold, c.Wants, c.Properties = true, [][]protocol.Groups{sets("r|!w")}, []string{check.Deadlock, check.Starvation}
+	if v := run(t, tokengme.Algorithm, c); v.Verdict != check.Holds {
+		t.Errorf("%s of %s: %s", v.Verdict, v.Property, v.Reason)
+	}
+	mute := chamber.Algorithm(chamber.Sound)
+	mute.Tells = true // a lie
+	if v := run(t, mute, c); v.Verdict != check.Violated || v.Property != check.Deadlock {
+		t.Errorf("nobody is told: %s of %s", v.Verdict, v.Property)
+	}
+	if _, err := check.Run(chamber.Algorithm(chamber.Sound), c); err == nil || !strings.Contains(err.Error(), "until told: it tells its users nothing") {
+		t.Errorf("users whom nobody tells anything: %v", err)
+	}
+	c.Stay, c.Properties = true, nil
+	if _, err := check.Run(tokengme.Algorithm, c); err == nil || !strings.Contains(err.Error(), "until told: who is inside stays there anyway") {
+		t.Errorf("users who stay: %v", err)
 	}
 }

@@ -576,6 +576,7 @@ func (r *searcher) model() []string {
 	add(!r.rules.Info.Enough(c.N-c.Crash, c.N), "who tries may wait while no majority of the members is up")
 	add(c.Spaced > 0, "losses only while fewer than %d are unsettled", c.Spaced)
 	add(c.Stay, "who is inside stays")
+	add(c.UntilTold, "who shares leaves when it is told that somebody waits")
 	add(c.Downgrade, "who is inside alone may share")
 	for _, d := range c.Down {
 		add(true, "%s down", r.rules.Names.Of(d))

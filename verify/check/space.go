@@ -230,6 +230,7 @@ type visit struct {
 
 func newSpace(i protocol.Info, c Config, m *machine) *space {
 	rules := world.New(i, c.Config, c.Clients, c.Registers)
+	rules.UntilTold = c.UntilTold
 	total := rules.Total
 	s := &space{
 		c: c, rules: rules, messages: m.messages, fifo: c.FIFO,

@@ -188,7 +188,8 @@ func (x *worker) possible(list []action) []action {
 			continue
 		}
 		if x.user[i] {
-			if e := &x.locals[n].End; x.c.Downgrade && x.rules.Downgrades(e.Section, e.Group) {
+			e := &x.locals[n].End
+			if x.c.Downgrade && x.rules.Downgrades(e.Section, e.Group) {
 				list = append(list, action{verb: downgrade, a: uint8(i)})
 			}
 			switch {
@@ -198,7 +199,7 @@ func (x *worker) possible(list []action) []action {
 				}
 			case f.section == protocol.InCrit && f.tasks:
 				list = append(list, action{verb: issue, a: uint8(i), arg: x.locals[n].Issued + 1})
-			case f.section == protocol.InCrit && !x.c.Stay || f.section == protocol.InLost:
+			case f.section == protocol.InCrit && !x.c.Stay && !x.rules.Stays(e) || f.section == protocol.InLost:
 				list = append(list, action{verb: exit, a: uint8(i)})
 			case f.section == protocol.InTry && x.affords(cancel):
 				list = append(list, action{verb: cancel, a: uint8(i)})

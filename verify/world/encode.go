@@ -9,7 +9,7 @@ import (
 // Append appends the encoding of e: equal ends have equal bytes. The number of members is known
 // where it is compared.
 func (e *End) Append(b []byte) []byte {
-	for _, is := range [...]bool{e.Gone, e.Paused, e.Leading.Named} {
+	for _, is := range [...]bool{e.Gone, e.Paused, e.Leading.Named, e.Told} {
 		b = protocol.AppendBool(b, is)
 	}
 	for _, v := range [...]uint64{

@@ -252,7 +252,7 @@ func (s *State) Do(c *Action) (possible bool) {
 			s.input(p, protocol.NewDowngrade(e.Group.Below()))
 		}
 	case scenario.Exit:
-		if possible = e.Exits(); possible {
+		if possible = s.Exits(e); possible {
 			s.input(p, protocol.Input{Kind: protocol.Exit})
 		}
 	case scenario.Issue:
@@ -741,7 +741,7 @@ func (s *State) Rests() bool {
 		if s.Procs[i] == nil {
 			continue
 		}
-		if e.Paused || len(e.Timers) > 0 || s.Hears(i) || e.Exits() {
+		if e.Paused || len(e.Timers) > 0 || s.Hears(i) || s.Exits(e) {
 			return false
 		}
 		for j := range s.Config.N {

@@ -15,7 +15,7 @@ import (
 
 // Try lets the user of a process try to enter.
 func (e *End) Try(wants protocol.Groups) protocol.Input {
-	e.Wants = wants
+	e.Wants, e.Told = wants, false
 	return protocol.NewTry(wants)
 }
 
@@ -23,7 +23,14 @@ func (e *End) Try(wants protocol.Groups) protocol.Input {
 func (e *End) Cancels() bool { return e.Section == protocol.InTry }
 
 // Exits reports whether the user may leave.
-func (e *End) Exits() bool { return e.Section == protocol.InCrit || e.Section == protocol.InLost }
+func (r *Rules) Exits(e *End) bool {
+	return e.Section == protocol.InLost || e.Section == protocol.InCrit && !r.Stays(e)
+}
+
+// Stays reports whether a user that is inside waits to be told that somebody else waits.
+func (r *Rules) Stays(e *End) bool {
+	return r.UntilTold && !e.Told && (!e.Group.Exclusive() || e.Group.Keeps())
+}
 
 // Downgrades reports whether a user in that section, inside alone in group g, may come down to another one.
 func (r *Rules) Downgrades(in protocol.Section, g protocol.Group) bool {
@@ -109,6 +116,8 @@ func (r *Rules) Effect(e *End, i int, a protocol.Act) history.Fault {
 		if a.Do == protocol.Crit {
 			return r.enter(e, r.Names.Of(protocol.ID(i)), protocol.Group(a.Data))
 		}
+	case protocol.Wanted:
+		e.Told = r.UntilTold
 	case protocol.SetTimer:
 		e.set(a.Timer)
 	case protocol.StopTimer:

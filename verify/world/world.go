@@ -49,6 +49,8 @@ type Rules struct {
 
 	Memory []protocol.Register // what processes share; nil: they send messages
 	Safe   bool                // its registers are protocol.Safe
+
+	UntilTold bool // whoever may share what it holds, or keep it, leaves only when it has heard protocol.Wanted
 }
 
 // New returns the rules of a system with members and clients. Semantics are those of its
@@ -83,6 +85,7 @@ type End struct {
 	Section protocol.Section // of its user
 	Wants   protocol.Groups  // while its user tries, of a group algorithm
 	Group   protocol.Group   // while its user is inside: the one that was granted
+	Told    bool             // with Rules.UntilTold: the user has heard protocol.Wanted since it tried
 
 	Life    uint64   // its incarnation; 0: it has none
 	Gone    bool     // it crashed, and this is what its next life begins with

@@ -31,6 +31,7 @@ type story struct {
 	registers  protocol.Semantics
 	info       protocol.Info
 	grouped    bool
+	tells      bool // a message tells the user that somebody waits, and who shares stays until then
 }
 
 // What puppets do when timers fire, which are always set.
@@ -84,6 +85,7 @@ var stories = []story{
 		Users: protocol.Members, Detector: protocol.UnreliableDetector, Weak: true, Consensus: true, Tolerates: protocol.Crash | protocol.Recovery,
 	}},
 	{name: "groups", n: 2, grouped: true, info: protocol.Info{Users: protocol.Members, Cancels: true}},
+	{name: "told", n: 2, grouped: true, tells: true, info: protocol.Info{Users: protocol.Members}},
 }
 
 // A puppet does what its timers say, and writes down what it gets.
@@ -110,6 +112,9 @@ func (p *puppet) Step(ev protocol.Event[any], out *protocol.Out[any]) {
 		}
 	case protocol.Receive:
 		about = fmt.Sprintf("receive %v of %s", ev.Msg, p.system.names.Of(ev.From))
+		if p.system.tells {
+			out.Wanted()
+		}
 	case protocol.Timeout:
 		out.SetTimer(ev.Timer, 1, 0)
 		p.act(ev.Timer, out)
@@ -232,6 +237,7 @@ func (s *system) tell(text string) (string, error) {
 	}
 	s.names = system.Names(a.Info)
 	st := world.NewState(a, system)
+	st.UntilTold = s.tells
 	var out strings.Builder
 	if s.wants = []protocol.Groups{""}; s.grouped {
 		s.wants = []protocol.Groups{"a", "!w", "a,b"}

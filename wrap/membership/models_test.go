@@ -26,6 +26,7 @@ type model struct {
 	crash, back, cut int
 	fifo             bool
 	begin            []string  // lines of a scenario: what the model begins with
+	told             bool      // who is inside leaves when it is told that somebody waits who does not share
 	finite           bool      // properties of finite runs only
 	queues           bool      // a restart may serve two groups, and meet one who comes back for the second: it waits
 	in               lane.Lane // the shortest lane that explores it
@@ -48,7 +49,7 @@ func parts(p int, first bool) (lines []string) {
 func (m model) config(asked ...string) check.Config {
 	c := check.Config{
 		Config: protocol.Config{N: max(m.n, 2)}, Entries: m.entries, Crash: m.crash, Recover: m.back, Suspect: m.cut,
-		Properties: asked, MaxMemory: 3 << 30, FIFO: m.fifo,
+		Properties: asked, MaxMemory: 3 << 30, FIFO: m.fifo, UntilTold: m.told,
 	}
 	if m.n == 0 {
 		c.N = 3
@@ -137,6 +138,10 @@ func TestModels(t *testing.T) {
 		model{phases: 1, entries: []int{1}, crash: 1, in: lane.Long},
 		model{entries: []int{0, 0, 1}, cut: 1, in: lane.CI},
 		model{entries: []int{0, 0, 1}, crash: 1, back: 1, in: lane.CI},
+		model{n: 2, entries: []int{1}, told: true, crash: 1},
+		model{entries: []int{1, 0, 1}, apart: true, told: true, crash: 1},
+		model{entries: []int{1, 0, 1}, apart: true, told: true, cut: 1, in: lane.Long},
+		model{entries: []int{1, 0, 1}, apart: true, told: true, crash: 1, back: 1, in: lane.Long},
 		model{phases: 2, entries: []int{0, 0, 1}, cut: 1, in: lane.Long},
 		model{phases: 1, entries: []int{0, 0, 1}, cut: 1, in: lane.Long},
 		model{phases: 2, entries: []int{0, 0, 1}, crash: 1, back: 1, in: lane.Long},

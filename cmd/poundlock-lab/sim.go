@@ -263,10 +263,10 @@ func processCommand() *cobra.Command {
 	return c
 }
 
-// predict is what the simulator says of a run on a network, whose channels are FIFO.
+// predict is what the simulator says of a run on a network.
 func predict(e catalog.Entry, c sim.Config) (*sim.Prediction, error) {
-	c.History, c.Progress, c.FIFO = nil, nil, true
-	r, err := e.Simulate(c)
+	c.History, c.Progress = nil, nil
+	r, err := e.Simulate(c.ByNodes(e.Info()))
 	return &sim.Prediction{
 		MessagesPerEntry: r.MessagesPerEntry, Waiting: r.Waiting, Response: r.Response, SyncDelay: r.SyncDelay, Throughput: r.Throughput,
 	}, err

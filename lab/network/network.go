@@ -133,7 +133,7 @@ func (t trial) try(ctx context.Context, n int, seed uint64) (lab.Sample, error) 
 
 // predict is what the simulator says of the costs of a run.
 func (t trial) predict(c sim.Config) (map[string]float64, error) {
-	r, err := t.Simulate(c)
+	r, err := t.Simulate(c.ByNodes(t.Info()))
 	if err = cmp.Or(err, r.Err()); err != nil {
 		return nil, err
 	}

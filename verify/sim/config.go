@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -125,6 +126,21 @@ const maxBandwidth = 1e6 // kbit/ms
 var limits = world.Limits{
 	Members: 1 << 16, Clients: 1 << 20, Entries: 1 << 40, Operations: 1_000_000,
 	DefaultClients: DefaultClients, DefaultEntries: DefaultEntries,
+}
+
+// ByNodes is c as nodes would run it, which measure how long a message takes, and have FIFO channels: the option that
+// protocol.Info.Delay names, unless it is given, is the mean of Delay where that is more than its default.
+func (c Config) ByNodes(i protocol.Info) Config {
+	c.FIFO = true
+	mean := int64(c.Delay.Mean())
+	if _, given := c.Options[i.Delay]; i.Delay != "" && !given && mean > i.Option(c.Config, i.Delay) {
+		c.Options = maps.Clone(c.Options)
+		if c.Options == nil {
+			c.Options = map[string]int64{}
+		}
+		c.Options[i.Delay] = mean
+	}
+	return c
 }
 
 // System is what c has in common with other drivers.

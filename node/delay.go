@@ -1,7 +1,6 @@
 package node
 
 import (
-	"maps"
 	"time"
 
 	"github.com/poundlock/poundlock/protocol"
@@ -25,16 +24,7 @@ func (f *factory) system(kind Kind) protocol.Config {
 	if m, ok := f.measured[kind]; ok && m.delay == delay {
 		return m.config
 	}
-	c := f.n.c.System
-	info := f.n.c.Hosts[kind].Info()
-	_, given := c.Options[info.Delay]
-	if info.Delay != "" && !given && int64(delay) > info.Option(c, info.Delay) {
-		c.Options = maps.Clone(c.Options)
-		if c.Options == nil {
-			c.Options = map[string]int64{}
-		}
-		c.Options[info.Delay] = int64(delay)
-	}
+	c := f.n.c.Hosts[kind].Info().Measured(f.n.c.System, int64(delay))
 	f.measured[kind] = measured{delay, c}
 	return c
 }

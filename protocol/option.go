@@ -70,6 +70,18 @@ func (i Info) Option(c Config, name string) int64 {
 	panic("protocol: " + i.Name + " has no option " + name)
 }
 
+// Measured is c where a message was found to take delay ns: the option that Delay names is that, unless c sets it or its default is
+// as much.
+func (i Info) Measured(c Config, delay int64) Config {
+	if _, given := c.Options[i.Delay]; i.Delay == "" || given || delay <= i.Option(c, i.Delay) {
+		return c
+	}
+	options := map[string]int64{i.Delay: delay}
+	maps.Copy(options, c.Options)
+	c.Options = options
+	return c
+}
+
 // Fit is n, or the largest number of members that the algorithm is for.
 func (i Info) Fit(n int) int {
 	if i.Largest > 0 {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -128,18 +127,10 @@ var limits = world.Limits{
 	DefaultClients: DefaultClients, DefaultEntries: DefaultEntries,
 }
 
-// ByNodes is c as nodes would run it, which measure how long a message takes, and have FIFO channels: the option that
-// protocol.Info.Delay names, unless it is given, is the mean of Delay where that is more than its default.
+// ByNodes is c as nodes would run it: their channels are FIFO, and they measure how long a message takes.
 func (c Config) ByNodes(i protocol.Info) Config {
 	c.FIFO = true
-	mean := int64(c.Delay.Mean())
-	if _, given := c.Options[i.Delay]; i.Delay != "" && !given && mean > i.Option(c.Config, i.Delay) {
-		c.Options = maps.Clone(c.Options)
-		if c.Options == nil {
-			c.Options = map[string]int64{}
-		}
-		c.Options[i.Delay] = mean
-	}
+	c.Config = i.Measured(c.Config, int64(c.Delay.Mean()))
 	return c
 }
 

@@ -95,7 +95,7 @@ func (v *lives) known() []uint64 {
 func (v *lives) know(id protocol.ID, incarnation uint64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.unmet == nil || v.met[id] != incarnation {
+	if v.unmet == nil || !v.n.roles.isMember(id) || v.met[id] != incarnation {
 		return
 	}
 	if delete(v.unmet, id); len(v.unmet) == 0 {

@@ -565,6 +565,22 @@ func TestClientOfPeers(t *testing.T) {
 	s.ends()
 }
 
+// A client that calls a member which waits until all have met gets its answer, and ends nothing.
+func TestCallBeforeAllHaveMet(t *testing.T) {
+	host := node.HostOf(ricartagrawala.Algorithm)
+	l, addr := listen(t, false, 0)
+	peers := []node.Peer{{Name: "s1", Addr: addr}, {Name: "s2", Addr: "127.0.0.1:1"}}
+	start(t, node.Config{
+		Peers: peers, Listener: l, Hosts: map[node.Kind]node.Host{node.Mutex: host},
+		Call: func(from protocol.ID, request []byte) []byte { return append(request, '!') },
+	})
+	c := start(t, node.Config{Secret: node.NewSecret(), Hosts: mutexes(host), Peers: peers})
+	must(t, c.WaitAlive(t.Context(), 1))
+	if b, err := c.Call(t.Context(), 0, []byte("hi")); err != nil || string(b) != "hi!" {
+		t.Errorf("%q, %v", b, err)
+	}
+}
+
 func TestCall(t *testing.T) {
 	host := node.HostOf(keeper(nil))
 	arrived, release := make(chan struct{}), make(chan struct{})

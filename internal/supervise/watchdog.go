@@ -78,8 +78,9 @@ func (w *Watchdog) listen(answers io.Reader) {
 
 // arm tells the watchdog its group and the lease, and returns when it knows them.
 func (w *Watchdog) arm(g group, lease, end time.Duration) error {
+	const patience = 10 * time.Second
 	w.news = news{Group: g.id, Tree: g.tree, Lease: lease, End: end}
-	if err := w.send(); err != nil {
+	if err := w.send(patience); err != nil {
 		return fmt.Errorf("supervise: arm the watchdog: %w", err)
 	}
 	select {
@@ -87,20 +88,22 @@ func (w *Watchdog) arm(g group, lease, end time.Duration) error {
 		return nil
 	case <-w.exited:
 		return errors.New("supervise: the watchdog ended before it was armed")
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience):
 		return errors.New("supervise: the watchdog does not answer")
 	}
 }
 
 func (w *Watchdog) setEnd(end time.Duration) {
 	w.news.End = end
-	w.send()
+	w.send(shortly)
 }
 
-// send never waits for long: a watchdog that is stopped does not read, and the
-// next news say the same and more. They are shorter than a pipe's atomic write.
-func (w *Watchdog) send() error {
-	w.feed.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
+// shortly is how long news may wait for a watchdog that is stopped and does not read: the next ones say the same and more.
+const shortly = 100 * time.Millisecond
+
+// send waits for no longer than it is told. The news are shorter than a pipe's atomic write.
+func (w *Watchdog) send(patience time.Duration) error {
+	w.feed.SetWriteDeadline(time.Now().Add(patience))
 	return json.NewEncoder(w.feed).Encode(w.news)
 }
 
@@ -127,7 +130,7 @@ func (w *Watchdog) Close() {
 		return
 	}
 	w.news.Bye = true
-	w.send()
+	w.send(shortly)
 	w.feed.Close()
 	patience := time.Second
 	if w.barked() {

@@ -147,15 +147,11 @@ func TestFairTurns(t *testing.T) {
 	for k := range crowd {
 		loud = append(loud, greet(k))
 	}
-	loud[0].say(message(1, 1, "a", enter))
+	greet(crowd + 1).say(message(1, 1, "a", enter))
 	<-began // the loop is busy
-	for k, s := range loud {
-		first := uint64(1)
-		if k == 0 {
-			first++
-		}
+	for _, s := range loud {
 		s.say(func(b []byte) []byte {
-			for seq := first; seq < first+count; seq++ {
+			for seq := uint64(1); seq <= count; seq++ {
 				b = message(seq, 1, "a", leave)(b)
 			}
 			return b

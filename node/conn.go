@@ -39,8 +39,14 @@ type conn struct {
 	wake  chan struct{}
 	done  chan struct{} // closed when the connection is
 	acker *time.Timer
+	eager *eager // nil: only the writer writes
 
-	answers bool // a frame has come that is no refusal; under s.receive
+	answers bool      // a frame has come that is no refusal; under s.receive
+	silence time.Time // when reading ends for lack of a frame; the reader's
+
+	writing sync.Mutex // one writes at a time; taken before s.mu and mu
+	rest    []byte     // of a frame that has been made; under writing
+	restWhy error      // of the end of the connection, after it
 
 	mu      sync.Mutex
 	why     error // set when done is closed
@@ -66,6 +72,7 @@ func newConn(n *Node, nc net.Conn, in *bufio.Reader, dials bool, lease time.Dura
 		wake:  make(chan struct{}, 1),
 		done:  make(chan struct{}),
 		calls: map[uint64]chan<- answer{},
+		eager: newEager(nc),
 	}
 	c.acker = time.AfterFunc(time.Hour, c.signal)
 	c.acker.Stop()
@@ -161,21 +168,17 @@ func (c *conn) write() {
 			beat = c.beats()
 		default:
 		}
-		frame, last := c.fill(*buffer, beat)
+		wrote, last, err := c.writeFrame(buffer, beat)
 		beat = false
-		if frame != nil {
-			*buffer = frame
-			c.nc.SetWriteDeadline(time.Now().Add(writeTimeout))
-			k, err := c.nc.Write(frame)
-			c.n.counters.with(c.s.id).sent.Add(uint64(k))
-			if err == nil && last != nil {
-				c.awaitClose()
-				err = last
-			}
-			if err != nil {
-				c.close(err)
-				return
-			}
+		if err == nil && last != nil {
+			c.awaitClose()
+			err = last
+		}
+		switch {
+		case err != nil:
+			c.close(err)
+			return
+		case wrote:
 			continue
 		}
 		if cap(*buffer) > keepBuffer {
@@ -191,6 +194,66 @@ func (c *conn) write() {
 			return
 		}
 		buffer = c.n.buffers.Get().(*[]byte)
+	}
+}
+
+// writeFrame writes what is left of a frame, or one with what waits, if there is any. why is the error of the end of the
+// connection, after this frame.
+func (c *conn) writeFrame(buffer *[]byte, beat bool) (wrote bool, why, err error) {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	frame, last := c.rest, c.restWhy
+	switch {
+	case frame == nil:
+		if frame, last = c.fill(*buffer, beat); frame == nil {
+			return false, nil, nil
+		}
+		*buffer = frame
+	case beat:
+		c.ask() // with the next one
+	}
+	c.rest, c.restWhy = nil, nil
+	c.nc.SetWriteDeadline(time.Now().Add(writeTimeout))
+	k, err := c.nc.Write(frame)
+	if c.eager != nil {
+		c.nc.SetWriteDeadline(time.Time{}) // it would end what is written without waiting
+	}
+	c.n.counters.with(c.s.id).sent.Add(uint64(k))
+	return true, last, err
+}
+
+// writeNow writes what waits in the goroutine of its caller, as far as that takes no waiting. The writer does the rest.
+func (c *conn) writeNow() {
+	if c.eager == nil || !c.writing.TryLock() {
+		c.signal()
+		return
+	}
+	defer c.writing.Unlock()
+	if c.rest != nil || c.finishing() {
+		c.signal()
+		return
+	}
+	buffer := c.n.buffers.Get().(*[]byte)
+	defer c.n.buffers.Put(buffer)
+	frame, last := c.fill(*buffer, false)
+	if frame == nil {
+		return
+	}
+	*buffer = frame
+	k := 0
+	if last == nil {
+		var err error
+		if k, err = c.eager.write(frame); err != nil {
+			c.close(err)
+			return
+		}
+		c.n.counters.with(c.s.id).sent.Add(uint64(k))
+	}
+	if k < len(frame) {
+		c.rest, c.restWhy, *buffer = frame[k:], last, nil
+	}
+	if k < len(frame) || len(frame) > maxBatch/2 { // there may be more
+		c.signal()
 	}
 }
 

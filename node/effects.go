@@ -268,11 +268,19 @@ func (o *outbox) push(p *session, t transport.Type, kind Kind, name string, body
 	}
 }
 
-// flush wakes the writers of all sessions in which something was sent.
-func (o *outbox) flush() {
-	for _, p := range o.dirty {
-		p.signal()
+// direct is in how many sessions what was sent is written by the goroutine that sent it. To write more one after the other would
+// take longer than to wake their writers.
+const direct = 8
+
+// unlockAndFlush ends a step of the loop, and has everything written that was sent in it. list is memory for the sessions.
+func (l *loop) unlockAndFlush(list *[]*session) {
+	dirty := append((*list)[:0], l.out.dirty...)
+	clear(l.out.dirty)
+	l.out.dirty = l.out.dirty[:0]
+	<-l.steps
+	for k, p := range dirty {
+		p.signal(k < direct)
 	}
-	clear(o.dirty)
-	o.dirty = o.dirty[:0]
+	clear(dirty)
+	*list = dirty
 }

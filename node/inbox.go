@@ -101,6 +101,13 @@ func (in *inbox) settled() bool {
 	return len(in.urgent)+len(in.line) == 0
 }
 
+// idle reports whether nothing waits, and something may come.
+func (in *inbox) idle() bool {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return len(in.urgent)+len(in.queue)+len(in.line) == 0 && !in.closed
+}
+
 // size is how much waits.
 func (in *inbox) size() (s LoopStats) {
 	in.mu.Lock()
@@ -175,33 +182,38 @@ type turn struct {
 // A parcel is what the reader of a session has for the loops: at most turnMessages messages of one frame.
 type parcel struct {
 	messages []message
-	size     int // bytes of the frame
+	size     int        // bytes of the frame
+	dirty    []*session // scratch
 }
 
-// deliver puts the messages into the lines of their loops, and waits where that takes a while. Those of a frame that is
-// counted in Node.frames have been taken when it returns, so that the frame need not be counted any more.
+// deliver has the loops handle the messages: at once where a loop has nothing else to do, and else by putting them into its
+// line, which waits where that takes a while. Those of a frame that is counted in Node.frames have been taken when it returns, so
+// that the frame need not be counted any more.
 func (p *parcel) deliver(n *Node) {
 	if len(p.messages) == 0 {
 		return
 	}
 	for k, l := range n.loops {
-		l.inbox.deliver(p, uint16(k))
+		if count := p.count(uint16(k)); count > 0 && !l.hearNow(p, uint16(k)) {
+			l.inbox.deliver(p, uint16(k), count)
+		}
 	}
 	clear(p.messages)
 	p.messages = p.messages[:0]
 }
 
-// deliver puts those messages of a parcel into the line that are for this loop. It waits where that takes a while.
-func (in *inbox) deliver(p *parcel, place uint16) {
-	count := 0
+// count is how many messages are for the loop at a place.
+func (p *parcel) count(place uint16) (k int) {
 	for i := range p.messages {
 		if p.messages[i].loop == place {
-			count++
+			k++
 		}
 	}
-	if count == 0 {
-		return
-	}
+	return k
+}
+
+// deliver puts those messages of a parcel into the line that are for this loop, count of them. It waits where that takes a while.
+func (in *inbox) deliver(p *parcel, place uint16, count int) {
 	defer in.signal()
 	in.mu.Lock()
 	defer in.mu.Unlock()

@@ -20,7 +20,8 @@ func TestTurns(t *testing.T) {
 	defer n.cancel()
 	n.loops = n.loops[:1]
 	l := n.loops[0]
-	const rest = 100 // in the third frame of the loud ones
+	l.steps <- struct{}{} // it is busy
+	const rest = 100      // in the third frame of the loud ones
 	loud, louder, quiet := newSession(n, 10, 1), newSession(n, 11, 1), newSession(n, 12, 1)
 	names := map[*session]string{loud: "loud", louder: "louder", quiet: "quiet"}
 	var mu sync.Mutex

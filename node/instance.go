@@ -55,6 +55,37 @@ func (l *loop) hear(batch []message) []message {
 	return batch[:0]
 }
 
+// hearNow handles those messages of a parcel that are for this loop, at this place, in the goroutine that has read them, and has what they
+// lead to sent from there: two changes of goroutines fewer. It does so only where the loop has nothing else to do, and reports whether
+// it did. Steps that may take long, because of a journal or an object, are left to the loop's own goroutine.
+func (l *loop) hearNow(p *parcel, place uint16) bool {
+	if l.journal != nil || l.n.c.Objects != nil {
+		return false
+	}
+	select {
+	case l.steps <- struct{}{}:
+	default:
+		return false
+	}
+	if l.gate.shut || !l.inbox.idle() {
+		<-l.steps
+		return false
+	}
+	if l.n.roles.holds() {
+		l.n.sessions.lapse()
+	}
+	for i := range p.messages {
+		if m := &p.messages[i]; m.loop == place && !m.sess.dead.Load() {
+			l.deliver(m)
+		}
+	}
+	if len(l.timers) > 0 && l.timers[0].at < l.alarm {
+		l.inbox.signal() // it is set too late
+	}
+	l.unlockAndFlush(&p.dirty)
+	return true
+}
+
 // deliver handles a message.
 func (l *loop) deliver(m *message) {
 	switch {

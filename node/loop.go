@@ -18,10 +18,11 @@ const (
 	keepFor   = time.Second
 )
 
-// A loop is an event loop with the instances whose names hash to it. Only its goroutine touches it, except its inbox
-// and its users.
+// A loop is an event loop with the instances whose names hash to it. Whoever has steps may touch it: its goroutine, or a
+// reader while that has nothing to do (hearNow). Its inbox and its users are for everybody.
 type loop struct {
 	n         *Node
+	steps     chan struct{} // has an element while somebody steps
 	instances shrinkmap.Map[string, *instance]
 	sessions  map[protocol.ID]*session // by peer, as far as this loop has heard
 	make      factory                  // and idling: who is like a new one is dropped
@@ -35,6 +36,7 @@ type loop struct {
 	counts    supports
 	out       outbox
 	timers    timers
+	alarm     time.Duration // when its goroutine runs them next
 	random    *rand.Rand
 	current   *instance // whose effects come
 	done      chan struct{}
@@ -45,6 +47,7 @@ type loop struct {
 func newLoop(n *Node) *loop {
 	l := &loop{
 		n:        n,
+		steps:    make(chan struct{}, 1),
 		make:     newFactory(n),
 		out:      outbox{n: n},
 		counts:   supports{known: map[string]map[protocol.ID]uint64{}},
@@ -71,13 +74,15 @@ func (l *loop) run() {
 	var messages []message
 	alarm := time.NewTimer(time.Hour)
 	defer alarm.Stop()
+	l.steps <- struct{}{}
 	if !l.gate.shut && !l.journal.began() {
 		l.journal.noteBegin()
 		l.beginReplicas()
 	}
 	l.beginElection()
 	var needed time.Time // when the queue was long
-	yield := false       // the last pass has not signaled anybody yet
+	var dirty []*session
+	yield := false // the last pass has not signaled anybody yet
 	for {
 		if l.n.roles.holds() {
 			l.n.sessions.lapse()
@@ -92,6 +97,7 @@ func (l *loop) run() {
 			case opClose:
 				l.journal.end()
 				l.close(append(asked, queue[i+1:]...))
+				l.unlockAndFlush(&dirty)
 				return
 			case opAsk: // everything that was received is handled then
 				asked = append(asked, *e)
@@ -121,18 +127,21 @@ func (l *loop) run() {
 		if yield = !yield && !idle && len(l.out.dirty) > 0 && !l.n.roles.member(); yield {
 			// What users do at once, such as the next Try after an Exit, goes into the same
 			// frames. At a member it would only come between a request and its answer.
+			<-l.steps
 			runtime.Gosched()
+			l.steps <- struct{}{}
 			continue
 		}
-		l.out.flush()
-		if !idle {
-			continue
+		l.alarm = time.Since(l.n.started) + wait
+		l.unlockAndFlush(&dirty)
+		if idle {
+			alarm.Reset(wait)
+			select {
+			case <-l.inbox.wake:
+			case <-alarm.C:
+			}
 		}
-		alarm.Reset(wait)
-		select {
-		case <-l.inbox.wake:
-		case <-alarm.C:
-		}
+		l.steps <- struct{}{}
 	}
 }
 
@@ -286,5 +295,4 @@ func (l *loop) close(rest []event) {
 			l.tell(name, func() { u.Rem(ErrClosed) })
 		}
 	}
-	l.out.flush()
 }

@@ -242,10 +242,14 @@ func (s *session) bound() {
 	s.window.MaxItems, s.window.MaxBytes = 0, s.large+s.n.sessions.usualWindow()
 }
 
-// signal wakes the writer.
-func (s *session) signal() {
+// signal has what waits written: by this goroutine as far as that takes no waiting, if now is set, and else by the writer.
+func (s *session) signal(now bool) {
 	s.signaled.Store(false)
-	if c := s.connection(); c != nil {
+	switch c := s.connection(); {
+	case c == nil:
+	case now:
+		c.writeNow()
+	default:
 		c.signal()
 	}
 }

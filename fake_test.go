@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -260,6 +261,22 @@ func (f *fakeNode) Alive() int {
 }
 
 func (f *fakeNode) Ended(protocol.ID, uint64) node.Cause { return node.CauseLapsed }
+
+func (f *fakeNode) LeaseEnd(sessions map[protocol.ID]uint64, k int) time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var ends []time.Time
+	for _, s := range f.sessions {
+		if number, ok := sessions[s.Peer]; ok && number == s.Number && s.LeaseEnd.After(time.Now()) {
+			ends = append(ends, s.LeaseEnd)
+		}
+	}
+	if k > len(ends) {
+		return time.Time{}
+	}
+	slices.SortFunc(ends, func(a, b time.Time) int { return b.Compare(a) })
+	return ends[k-1]
+}
 
 func (f *fakeNode) Sessions() []node.Session {
 	f.mu.Lock()

@@ -90,6 +90,7 @@ type Client struct {
 	all     slots.Shards // those of shards
 	shards  []*shard
 	closing chan struct{} // closed by Close
+	pulse   pulse
 
 	counters counters
 	audit    auditor

@@ -79,7 +79,7 @@ func (c *Client) patience() time.Duration { return time.Second + 6*c.config.Cloc
 // begin starts the grant, unless something was lost while the last of its locks was
 // awaited.
 func (s *section) begin() error {
-	for _, h := range s.holds {
+	for _, h := range s.holds[:len(s.holds)-1] { // the last one was looked at just now
 		if err := h.stay.enter(h); err != nil {
 			return err
 		}
@@ -165,9 +165,12 @@ func (s *section) leave() {
 // lockHeld locks Client.mu, after it has lost what nobody can hold any more, should nobody have been told yet. It does
 // not once the user has unlocked, and says so.
 func (s *section) lockHeld() error {
-	expired := map[*stay]error{}
+	var expired map[*stay]error
 	for _, h := range s.holds {
 		if h.stay.expired() {
+			if expired == nil {
+				expired = map[*stay]error{}
+			}
 			expired[h.stay] = h.stay.departed()
 		}
 	}

@@ -33,6 +33,7 @@ type runtime interface {
 	ID() protocol.ID
 	Alive() int
 	Sessions() []node.Session
+	LeaseEnd(sessions map[protocol.ID]uint64, k int) time.Time
 	Call(ctx context.Context, to protocol.ID, request []byte) ([]byte, error)
 	WaitAlive(ctx context.Context, k int) error
 	PeerStats() []node.PeerStats

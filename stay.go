@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"slices"
 	"time"
 
 	"github.com/poundlock/poundlock/node"
@@ -291,7 +290,7 @@ func (s *stay) tooFew(err error) error {
 // support it than keep the others from being a quorum. Its process need not have
 // been told yet, for this machine may have been stopped until a moment ago.
 func (s *stay) expired() bool {
-	return len(s.leases(time.Now())) < s.line.shard.needed
+	return s.line.shard.needed > 0 && s.lastLease().IsZero()
 }
 
 // departed says which of the servers that ever supported the stay have ended their sessions
@@ -327,32 +326,19 @@ func (s *stay) departed() error {
 // unleased is for how long what counts on no lease is said to be held at least.
 const unleased = time.Hour
 
-// leaseEnd is when too few leases are left, unless servers are heard from; zero: it is so already. Users stay inside
-// while n-m+1 servers support them, so that the lease that counts is the latest but n-m.
+// leaseEnd is when too few leases are left, unless servers are heard from; zero: it is so already.
 func (s *stay) leaseEnd() time.Time {
 	if s.line.shard.needed == 0 {
 		return time.Now().Add(unleased)
 	}
-	leases := s.leases(time.Time{})
-	if last := s.line.shard.needed - 1; last >= 0 && last < len(leases) {
-		return leases[last]
-	}
-	return time.Time{}
+	return s.lastLease()
 }
 
-// leases are the ends after now of the leases at the servers that support the
-// stay, latest first.
-func (s *stay) leases(now time.Time) []time.Time {
-	var ends []time.Time
-	sessions := s.line.shard.node.Sessions()
+// lastLease is the end of the last lease that counts. Users stay inside while n-m+1 servers support them, so that it is the
+// latest but n-m; zero: too few are left.
+func (s *stay) lastLease() time.Time {
 	s.line.client.mu.Lock()
 	supports := s.sessions
 	s.line.client.mu.Unlock()
-	for _, sess := range sessions {
-		if k, ok := supports[sess.Peer]; ok && k == sess.Number && sess.LeaseEnd.After(now) {
-			ends = append(ends, sess.LeaseEnd)
-		}
-	}
-	slices.SortFunc(ends, func(a, b time.Time) int { return b.Compare(a) })
-	return ends
+	return s.line.shard.node.LeaseEnd(supports, s.line.shard.needed)
 }

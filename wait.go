@@ -32,8 +32,6 @@ var errPatience = errors.New("it was not decided in time")
 func (w *wait) until(done <-chan struct{}) error {
 	c := w.client
 	bound := c.config.QuorumWait
-	tick := time.NewTicker(max(bound/10, time.Millisecond))
-	defer tick.Stop()
 	for {
 		switch {
 		case w.anyUp():
@@ -59,9 +57,32 @@ func (w *wait) until(done <-chan struct{}) error {
 			return w.section.lost
 		case <-w.patience:
 			return w.over(errPatience)
-		case <-tick.C:
+		case <-c.pulse.next(max(bound/10, time.Millisecond)):
 		}
 	}
+}
+
+// A pulse wakes all who wait, now and then, with one timer. It has none while nobody waits.
+type pulse struct {
+	mu   sync.Mutex
+	beat chan struct{} // nil: there is none to come
+}
+
+// next is closed within a time, or before that.
+func (p *pulse) next(within time.Duration) <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.beat == nil {
+		beat := make(chan struct{})
+		p.beat = beat
+		time.AfterFunc(within, func() {
+			p.mu.Lock()
+			p.beat = nil
+			p.mu.Unlock()
+			close(beat)
+		})
+	}
+	return p.beat
 }
 
 // anyUp reports whether one of the shards has a quorum that can be reached.

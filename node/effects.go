@@ -83,7 +83,7 @@ func (l *loop) Effect(a protocol.Act, kind int, msg []byte) {
 		if a.Arg > 0 {
 			after += time.Duration(l.random.Uint64N(a.Arg + 1))
 		}
-		l.timers.set(i, a.Timer, time.Since(l.n.started)+after)
+		l.timers.set(i, a.Timer, l.now()+after)
 	case protocol.StopTimer:
 		if t := i.timer(a.Timer); t != nil {
 			l.timers.stop(t)
@@ -223,14 +223,17 @@ func (i *instance) timer(id uint32) *timer {
 	return t
 }
 
+// now is the time of timers.
+func (l *loop) now() time.Duration { return time.Since(l.n.started) }
+
 // runTimers fires what is due, and returns how long to wait for the next one.
 func (l *loop) runTimers() time.Duration {
 	const most = time.Hour
 	if len(l.timers) == 0 {
 		return most
 	}
-	now := time.Since(l.n.started)
-	for len(l.timers) > 0 && l.timers[0].at <= now {
+	now := l.now()
+	for l.timers.due(now) {
 		t := l.timers[0]
 		l.timers.stop(t)
 		l.step(t.inst, protocol.Input{Kind: protocol.Timeout, Timer: t.id}, nil, nil)

@@ -101,6 +101,16 @@ func (in *inbox) settled() bool {
 	return len(in.urgent)+len(in.line) == 0
 }
 
+// takeUrgent appends the events that are urgent.
+func (in *inbox) takeUrgent(urgent []event) []event {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	urgent = append(urgent, in.urgent...)
+	clear(in.urgent)
+	in.urgent = in.urgent[:0]
+	return urgent
+}
+
 // idle reports whether nothing waits, and something may come.
 func (in *inbox) idle() bool {
 	in.mu.Lock()

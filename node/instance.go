@@ -67,12 +67,12 @@ func (l *loop) hearNow(p *parcel, place uint16) bool {
 	default:
 		return false
 	}
+	if l.n.roles.holds() {
+		l.n.sessions.lapse()
+	}
 	if l.gate.shut || !l.inbox.idle() {
 		<-l.steps
 		return false
-	}
-	if l.n.roles.holds() {
-		l.n.sessions.lapse()
 	}
 	for i := range p.messages {
 		if m := &p.messages[i]; m.loop == place && !m.sess.dead.Load() {

@@ -84,11 +84,12 @@ func (l *loop) run() {
 	var dirty []*session
 	yield := false // the last pass has not signaled anybody yet
 	for {
-		if l.n.roles.holds() {
-			l.n.sessions.lapse()
-		}
 		urgent, queue, messages = l.inbox.take(urgent, queue, messages, l.gate.shut)
 		idle := len(urgent)+len(queue)+len(messages) == 0
+		if l.n.roles.holds() && (!idle || l.timers.due(l.now())) {
+			l.n.sessions.lapse()
+			urgent = l.inbox.takeUrgent(urgent) // that of it
+		}
 		for i := range urgent {
 			l.handle(&urgent[i])
 		}
@@ -132,7 +133,7 @@ func (l *loop) run() {
 			l.steps <- struct{}{}
 			continue
 		}
-		l.alarm = time.Since(l.n.started) + wait
+		l.alarm = l.now() + wait
 		l.unlockAndFlush(&dirty)
 		if idle {
 			alarm.Reset(wait)

@@ -151,9 +151,11 @@ func (ss *sessions) usualWindow() int { return reliable.MaxBytes + len(ss.n.c.Ob
 // counted.
 func (n *Node) Alive() (k int) {
 	now := n.c.Boot()
-	for _, s := range n.sessions.list() {
-		if _, ok := s.up(now); ok && n.roles.isMember(s.id) {
-			k++
+	for id := range n.roles.members {
+		if s := n.sessions.lookup(protocol.ID(id)); s != nil {
+			if _, ok := s.up(now); ok {
+				k++
+			}
 		}
 	}
 	return k
@@ -184,6 +186,33 @@ func (n *Node) Sessions() (all []Session) {
 		s.mu.Unlock()
 	}
 	return all
+}
+
+// LeaseEnd is when fewer than k of these sessions will have a lease, numbers by peer, unless one is renewed before: that of the
+// k-th last lease. It is zero if that is so now.
+func (n *Node) LeaseEnd(sessions map[protocol.ID]uint64, k int) time.Time {
+	const usual = 16
+	var memory [usual]time.Duration
+	ends := memory[:0]
+	now, wall := n.c.Boot(), time.Now()
+	for id, number := range sessions {
+		s := n.sessions.lookup(id)
+		if s == nil {
+			continue
+		}
+		end, ok := s.up(now)
+		s.mu.Lock()
+		ok = ok && s.number == number
+		s.mu.Unlock()
+		if ok {
+			ends = append(ends, end)
+		}
+	}
+	if k < 1 || k > len(ends) {
+		return time.Time{}
+	}
+	slices.Sort(ends)
+	return wall.Add(ends[len(ends)-k] - now)
 }
 
 // WaitAlive waits for k live sessions, and returns what stands in the way, by

@@ -28,6 +28,9 @@ func (h *timers) set(i *instance, id uint32, at time.Duration) {
 	heap.Push(h, i.timers)
 }
 
+// due reports whether a timer is to fire.
+func (h timers) due(now time.Duration) bool { return len(h) > 0 && h[0].at <= now }
+
 // stop takes a timer out, which is armed.
 func (h *timers) stop(t *timer) {
 	h.remove(t)

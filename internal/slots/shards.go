@@ -65,6 +65,9 @@ func (all Shards) String() string {
 // or goes, only those locks move that it gets or had.
 func (all Shards) Of(lock string) int {
 	best, most := 0, uint64(0)
+	if len(all) == 1 {
+		return best
+	}
 	for i, g := range all {
 		if s := score(g.Name, lock); i == 0 || s > most {
 			best, most = i, s

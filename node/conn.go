@@ -42,7 +42,7 @@ type conn struct {
 	eager *eager // nil: only the writer writes
 
 	answers bool      // a frame has come that is no refusal; under s.receive
-	silence time.Time // when reading ends for lack of a frame; the reader's
+	silence time.Time // when reading ends for lack of a frame; the reader's, as answers
 
 	writing sync.Mutex // one writes at a time; taken before s.mu and mu
 	rest    []byte     // of a frame that has been made; under writing
@@ -56,6 +56,7 @@ type conn struct {
 	pong    uint64
 	pongs   bool     // pong is to be sent
 	ack     bool     // what was received is to be acknowledged
+	acking  bool     // acker is about to see to it
 	unacked int      // messages received since the last acknowledgement
 	out     [][]byte // calls and answers, bounded by the numbers of calls
 	last    []byte   // items after which the connection is closed
@@ -74,7 +75,7 @@ func newConn(n *Node, nc net.Conn, in *bufio.Reader, dials bool, lease time.Dura
 		calls: map[uint64]chan<- answer{},
 		eager: newEager(nc),
 	}
-	c.acker = time.AfterFunc(time.Hour, c.signal)
+	c.acker = time.AfterFunc(time.Hour, c.acknowledge)
 	c.acker.Stop()
 	return c
 }
@@ -415,10 +416,10 @@ func (c *conn) frame(items []byte) error {
 			err = c.control(i)
 		}
 	}
-	p.deliver(c.n) // what was received before an error counts as received
-	if received > 0 && c.n.c.Journal == nil {
-		c.oweAck(received)
+	if received > 0 && c.n.c.Journal == nil { // also before an error
+		c.oweAck(received) // now: an answer may go out before deliver returns
 	}
+	p.deliver(c.n)
 	return err
 }
 
@@ -436,7 +437,24 @@ func (c *conn) oweAck(received int) {
 		c.signal()
 	case first:
 		c.ack = true
+		c.delayAck()
+	}
+}
+
+// delayAck has acknowledged what nothing else has acknowledged a while later. c.mu is held.
+func (c *conn) delayAck() {
+	if !c.acking {
+		c.acking = true
 		c.acker.Reset(ackDelay)
+	}
+}
+
+// acknowledge is what acker does.
+func (c *conn) acknowledge() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.acking = false; c.ack {
+		c.signal()
 	}
 }
 
@@ -448,7 +466,7 @@ func (c *conn) paidAck(owed int) {
 	c.unacked -= owed
 	c.ack = c.unacked > 0
 	if c.ack && c.why == nil {
-		c.acker.Reset(ackDelay)
+		c.delayAck()
 	}
 }
 

@@ -32,7 +32,11 @@ type FrameStats struct {
 // connection the frame has a place in Node.frames, unless it is small, until g leaves: memory follows what came, is
 // counted before it is there, and is kept by those that a peer sends to its end, unless its host keeps too much.
 func (c *conn) readFrame(idle time.Duration) (frame []byte, g *limit.Guest, err error) {
-	c.nc.SetReadDeadline(time.Now().Add(idle))
+	// To set a deadline costs as much as to handle a message: one that is a little early will do.
+	if now := time.Now(); c.silence.Sub(now) < idle-idle/8 {
+		c.silence = now.Add(idle)
+		c.nc.SetReadDeadline(c.silence)
+	}
 	if c.dials {
 		frame, err = transport.ReadFrame(c.in, transport.MaxFrame)
 		return frame, nil, err
@@ -41,6 +45,7 @@ func (c *conn) readFrame(idle time.Duration) (frame []byte, g *limit.Guest, err 
 	frame, err = transport.ReadFrameInto(c.in, c.maxFrame(), func(whole, memory int) error {
 		if !began && c.in.Buffered() < whole {
 			c.nc.SetReadDeadline(time.Now().Add(min(idle, restOfFrame)))
+			c.silence = time.Time{}
 		}
 		began = true
 		if memory <= smallFrame {

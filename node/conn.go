@@ -57,6 +57,7 @@ type conn struct {
 	pongs   bool     // pong is to be sent
 	ack     bool     // what was received is to be acknowledged
 	acking  bool     // acker is about to see to it
+	paid    bool     // something was acknowledged since acker was set
 	unacked int      // messages received since the last acknowledgement
 	out     [][]byte // calls and answers, bounded by the numbers of calls
 	last    []byte   // items after which the connection is closed
@@ -444,16 +445,20 @@ func (c *conn) oweAck(received int) {
 // delayAck has acknowledged what nothing else has acknowledged a while later. c.mu is held.
 func (c *conn) delayAck() {
 	if !c.acking {
-		c.acking = true
+		c.acking, c.paid = true, false
 		c.acker.Reset(ackDelay)
 	}
 }
 
-// acknowledge is what acker does.
+// acknowledge is what acker does: it has the writer acknowledge what is owed for as long as ackDelay, and twice that at most.
 func (c *conn) acknowledge() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.acking = false; c.ack {
+	switch c.acking = false; {
+	case !c.ack || c.why != nil:
+	case c.paid:
+		c.delayAck()
+	default:
 		c.signal()
 	}
 }
@@ -464,6 +469,7 @@ func (c *conn) paidAck(owed int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.unacked -= owed
+	c.paid = true
 	c.ack = c.unacked > 0
 	if c.ack && c.why == nil {
 		c.delayAck()

@@ -26,5 +26,7 @@ func (f *factory) system(kind Kind) protocol.Config {
 	}
 	c := f.n.c.Hosts[kind].Info().Measured(f.n.c.System, int64(delay))
 	f.measured[kind] = measured{delay, c}
+	f.version++
+	delete(f.fresh, kind) // whose spare ones are of another configuration
 	return c
 }

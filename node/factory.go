@@ -15,7 +15,8 @@ type factory struct {
 	links    []link   // by member, where they hold leases at each other
 	draining bool
 	measured map[Kind]measured // see system
-	fresh    map[Kind]newborn  // as far as it is known
+	fresh    map[Kind]*newborn // as far as it is known
+	version  uint8             // of what system returns
 	state    []byte            // scratch
 	events   []protocol.Input  // scratch
 }
@@ -23,7 +24,7 @@ type factory struct {
 func newFactory(n *Node) factory {
 	f := factory{
 		n: n, live: make([]uint64, n.c.System.N), suspects: make([]bool, n.c.System.N), links: make([]link, n.c.System.N),
-		measured: map[Kind]measured{}, fresh: map[Kind]newborn{},
+		measured: map[Kind]measured{}, fresh: map[Kind]*newborn{},
 	}
 	if n.roles.mutual() && n.c.Joins {
 		for id := range f.links {
@@ -32,6 +33,30 @@ func newFactory(n *Node) factory {
 	}
 	return f
 }
+
+// born returns a process like a new one that has had its first events, which it has been told before; nil if there is none.
+func (f *factory) born(kind Kind) Instance {
+	f.system(kind)
+	fresh := f.fresh[kind]
+	if fresh == nil || len(fresh.spare) == 0 {
+		return nil
+	}
+	last := len(fresh.spare) - 1
+	p := fresh.spare[last]
+	fresh.spare[last] = nil
+	fresh.spare = fresh.spare[:last]
+	return p
+}
+
+// keep keeps the process of an instance that is idle, for the next one.
+func (f *factory) keep(i *instance) {
+	if fresh := f.fresh[i.kind]; fresh != nil && !fresh.acts && i.version == f.version && len(fresh.spare) < spareProcesses {
+		fresh.spare = append(fresh.spare, i.process)
+	}
+}
+
+// spareProcesses is how many processes without a lock a loop keeps, of one kind.
+const spareProcesses = 64
 
 // make makes a process, before its Start.
 func (f *factory) make(kind Kind) Instance { return f.n.c.Hosts[kind].New(f.n.c.ID, f.system(kind)) }
@@ -104,17 +129,20 @@ func (f *factory) trial(kind Kind, effects Sink) (p Instance, fresh []byte) {
 
 // A newborn is what is known of processes just made.
 type newborn struct {
-	state []byte // nil: nothing
+	state []byte
 	sends bool
+	acts  bool       // as it begins: one that has begun is not like it
+	spare []Instance // in this state
 }
 
-// noticedSends is a Sink that only notices whether something is sent.
+// noticedSends is a Sink that only notices whether something is sent, and whether there are effects at all.
 type noticedSends struct {
 	noticed
 	sends bool
 }
 
 func (n *noticedSends) Effect(a protocol.Act, _ int, _ []byte) {
+	n.noticed = true
 	n.sends = n.sends || a.Do == protocol.Send || a.Do == protocol.Broadcast
 }
 
@@ -122,12 +150,13 @@ func (n *noticedSends) Effect(a protocol.Act, _ int, _ []byte) {
 // a token, no process is idle: a new one in its place would send that again.
 func (f *factory) idle(kind Kind, p Instance) (bool, error) {
 	fresh := f.fresh[kind]
-	if fresh.state == nil {
+	if fresh == nil {
 		var effects noticedSends
-		if _, fresh.state = f.trial(kind, &effects); fresh.state == nil {
+		_, state := f.trial(kind, &effects)
+		if state == nil {
 			return false, nil
 		}
-		fresh.sends = effects.sends
+		fresh = &newborn{state: state, sends: effects.sends, acts: bool(effects.noticed)}
 		f.fresh[kind] = fresh
 	}
 	if fresh.sends {

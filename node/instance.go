@@ -15,6 +15,7 @@ type instance struct {
 	kind    Kind
 	inside  bool  // its user is in the critical section
 	removed bool  // the loop has forgotten it
+	version uint8 // of the factory that made the process
 	waiting int32 // requests in its queue
 	name    string
 	process Instance
@@ -132,8 +133,13 @@ func (l *loop) message(e *message) {
 // create makes an instance: Start, and what it must know of the members and of this
 // one. object is nil but for a replica.
 func (l *loop) create(kind Kind, name string, object *replica) *instance {
-	i := &instance{kind: kind, name: name, process: l.make.make(kind), replica: object}
+	i := &instance{kind: kind, name: name, process: l.make.born(kind), replica: object}
+	i.version = l.make.version
 	l.add(i)
+	if i.process != nil {
+		return i
+	}
+	i.process = l.make.make(kind)
 	l.lull.begin(&l.n.roles)
 	first := l.make.first(i.kind)
 	for k, in := range first {
@@ -260,6 +266,7 @@ func (l *loop) dropIfIdle(i *instance) {
 		l.fail(i, err.Error())
 	case idle:
 		l.remove(i)
+		l.make.keep(i)
 	}
 }
 

@@ -110,22 +110,22 @@ func playRole(role string, args []string) {
 		serveEtcd(args)
 	case poundlockClient:
 		open := func(ctx context.Context) (load.Client, error) { return openPoundlock(ctx, args[0]) }
-		end(load.Work(context.Background(), clients, open))
+		end(load.Work(context.Background(), open))
 	case etcdClient:
 		open := func(context.Context) (load.Client, error) { return openEtcd(args) }
-		end(load.Work(context.Background(), clients, open))
+		end(load.Work(context.Background(), open))
 	case etcdReader:
 		open := func(context.Context) (load.Client, error) {
 			s, err := openEtcd(args)
 			return etcdRecipe{s}, err
 		}
-		end(load.Work(context.Background(), clients, open))
+		end(load.Work(context.Background(), open))
 	case postgresClient:
 		open := func(ctx context.Context) (load.Client, error) { return openPostgres(ctx, args[0]) }
-		end(load.Work(context.Background(), clients, open))
+		end(load.Work(context.Background(), open))
 	case zooKeeperClient:
 		open := func(ctx context.Context) (load.Client, error) { return openZooKeeper(ctx, args) }
-		end(load.Work(context.Background(), clients, open))
+		end(load.Work(context.Background(), open))
 	case guestServer:
 		end(serveGuest(args[0], args[1], args[2:]))
 	}

@@ -20,7 +20,7 @@ type Crew struct {
 type member struct {
 	*Process
 	out      *json.Encoder
-	ready    bool      // its clients are open
+	ready    bool      // its first client is open
 	users    int       // of the present load
 	progress *progress // of it; nil: not heard yet
 	done     *results
@@ -32,7 +32,7 @@ const (
 	stuckAfter = 30 * time.Second // without a grant
 )
 
-// StartCrew starts processes, and waits until the clients of all are open. args are
+// StartCrew starts processes, and waits until each has a client open. args are
 // those with which this program becomes a worker, name is for errors. Servers are
 // processes whose processor time counts to an acquire.
 func StartCrew(ctx context.Context, name string, processes int, servers []*Process, args ...string) (*Crew, error) {

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 {
 		switch os.Args[1] {
 		case workRole:
-			if Work(context.Background(), 2, openFiles) != nil {
+			if Work(context.Background(), openFiles) != nil {
 				os.Exit(1)
 			}
 			os.Exit(0)
@@ -93,9 +93,14 @@ func (files) Close() error   { return nil }
 
 func startFiles(t *testing.T, processes int) *Crew {
 	t.Helper()
+	return startFilesIn(t, t.TempDir(), processes)
+}
+
+func startFilesIn(t *testing.T, dir string, processes int) *Crew {
+	t.Helper()
 	there := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, there) })
-	c, err := StartCrew(t.Context(), "files", processes, nil, workRole, t.TempDir())
+	c, err := StartCrew(t.Context(), "files", processes, nil, workRole, dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,6 +181,29 @@ func TestCrewErrors(t *testing.T) {
 	c.workers[0].Kill()
 	if _, err := c.Run(t.Context(), Load{Users: Rivals(1, 2)}); err == nil {
 		t.Error("a process that was killed works on")
+	}
+}
+
+// A process opens a client when a load first has a user of it. One that cannot be opened then is an error.
+func TestLaterClients(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "files")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	c := startFilesIn(t, dir, 2)
+	users := Own(5, 2)
+	if last := (User{Process: 0, Client: 2, Name: "bench-5"}); users[4] != last {
+		t.Errorf("the fifth of two processes is %+v, want %+v", users[4], last)
+	}
+	if w, err := c.Run(t.Context(), Load{Users: users, Grants: 5}); err != nil || len(w.Records) != 5 {
+		t.Errorf("three clients of one process and two of the other: %v, %v", w, err)
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Run(t.Context(), Load{Users: []User{{Process: 1, Client: 2, Name: "a"}}}); err == nil ||
+		!strings.Contains(err.Error(), dir) {
+		t.Errorf("a third client that cannot be opened: %v", err)
 	}
 }
 

@@ -2,9 +2,9 @@
 // reads one clock, which all processes of a machine share.
 //
 // A Crew is a number of worker processes, each of them this very program started
-// again, with some clients each. Every user of a load locks and unlocks one name,
-// in a loop, and notes four instants: when it called Lock, when Lock returned, when
-// it called Unlock, and when Unlock returned. What is printed follows from these
+// again, with as many clients as its users need. Every user of a load locks and unlocks
+// one name, in a loop, and notes four instants: when it called Lock, when Lock returned,
+// when it called Unlock, and when Unlock returned. What is printed follows from these
 // alone, merged over all processes:
 //
 //   - an acquire is from the call of Lock to its return, while nobody else wants

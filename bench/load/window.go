@@ -40,6 +40,15 @@ func Apart(names, processes int) (users []User) {
 	return users
 }
 
+// Own are users like those of Apart, each at a client of its own.
+func Own(names, processes int) []User {
+	users := Apart(names, processes)
+	for i := range users {
+		users[i].Client = i / processes
+	}
+	return users
+}
+
 // Rivals all want one name.
 func Rivals(processes, clients int) (users []User) {
 	for p := range processes {

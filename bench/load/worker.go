@@ -28,7 +28,7 @@ type window struct{ From, To int64 }
 
 // A report is what a worker says, on its standard output.
 type report struct {
-	Ready    bool      `json:",omitempty"` // the clients are open
+	Ready    bool      `json:",omitempty"` // the first client is open
 	Progress *progress `json:",omitempty"`
 	Done     *results  `json:",omitempty"`
 	Err      string    `json:",omitempty"` // it cannot go on
@@ -51,17 +51,11 @@ const (
 	patience    = 5 * time.Second // with users that shall stop
 )
 
-// Work is the life of a worker process: it opens so many clients, and obeys its
-// standard input until that ends.
-func Work(ctx context.Context, clients int, open func(context.Context) (Client, error)) error {
-	w := &worker{out: json.NewEncoder(os.Stdout)}
-	var err error
-	for i := 0; i < clients && err == nil; i++ {
-		var c Client
-		if c, err = open(ctx); err == nil {
-			w.clients = append(w.clients, c)
-		}
-	}
+// Work is the life of a worker process: it opens a client, and obeys its standard
+// input until that ends. It opens other clients when a load first has users of them.
+func Work(ctx context.Context, open func(context.Context) (Client, error)) error {
+	w := &worker{open: open, out: json.NewEncoder(os.Stdout)}
+	err := w.want(ctx, 1)
 	if err == nil {
 		w.say(report{Ready: true})
 		err = w.obey(ctx, json.NewDecoder(os.Stdin))
@@ -76,10 +70,23 @@ func Work(ctx context.Context, clients int, open func(context.Context) (Client, 
 }
 
 type worker struct {
+	open    func(context.Context) (Client, error)
 	clients []Client
 
 	mu  sync.Mutex
 	out *json.Encoder
+}
+
+// want opens clients until there are so many.
+func (w *worker) want(ctx context.Context, clients int) error {
+	for len(w.clients) < clients {
+		c, err := w.open(ctx)
+		if err != nil {
+			return err
+		}
+		w.clients = append(w.clients, c)
+	}
+	return nil
 }
 
 func (w *worker) say(r report) {
@@ -111,6 +118,11 @@ func (w *worker) obey(ctx context.Context, in *json.Decoder) error {
 		case o.Stop != nil:
 			w.say(report{Done: &results{}})
 		case l == nil:
+			for _, u := range o.Users {
+				if err := w.want(ctx, u.Client+1); err != nil {
+					return err
+				}
+			}
 			l = w.begin(ctx, o.Users)
 		default:
 			return errors.New("bench: worker: a load runs already")

@@ -31,7 +31,7 @@ func benchClientCommand() *cobra.Command {
 			open := func(ctx context.Context) (load.Client, error) {
 				return openBenchClient(ctx, config, delay, jitter)
 			}
-			if err := load.Work(c.Context(), 1, open); err != nil {
+			if err := load.Work(c.Context(), open); err != nil {
 				return &cli.Status{Code: cli.ExitError} // its parent has been told
 			}
 			return nil

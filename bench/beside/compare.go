@@ -17,30 +17,32 @@ import (
 
 const (
 	ours      = "poundlock"
+	echo      = "echo"
 	onDisk    = "etcd"
 	inMemory  = "etcd in memory"
 	postgres  = "postgresql"
 	zookeeper = "zookeeper"
 )
 
-// Clients of each system: one in each of the first nine processes hands a lock
-// over with eight that wait, all of them with sixty-four.
-const (
-	processes = 13
-	clients   = 5 // of each process
-)
+// Client processes of each system: a client in each of the first nine hands a lock
+// over with eight that wait, and five in each of all do with sixty-four.
+const processes = 13
+
+const warmUp = 300 * time.Millisecond // before each window
 
 // A plan says what is measured, and how.
 type plan struct {
-	only         string // exclusive, shared, or nothing for both
+	only         string // one part, or nothing for all
 	rounds       int
 	window       time.Duration
 	slack        float64
 	disk, memory string // directories for data; no memory: no etcd there
 }
 
-// What a plan may be about only: locks that nobody shares, and those of readers and writers.
+// The parts of a plan: the processor time of locks beside that of an echo, locks that nobody
+// shares, and those of readers and writers.
 const (
+	cost      = "cost"
 	exclusive = "exclusive"
 	shared    = "shared"
 )
@@ -50,17 +52,18 @@ func compare(ctx context.Context, p plan) (*result, error) {
 		Etcd: version.Version, Go: runtime.Version(), CPUs: runtime.NumCPU(),
 		Rounds: p.rounds, WindowMS: p.window.Milliseconds(),
 	}
-	if p.only != shared {
-		if err := p.exclusive(ctx, r); err != nil {
+	for _, part := range []struct {
+		name    string
+		measure func(context.Context, *result) error
+	}{{cost, p.cost}, {exclusive, p.exclusive}, {shared, p.shared}} {
+		if p.only != "" && p.only != part.name {
+			continue
+		}
+		if err := part.measure(ctx, r); err != nil {
 			return nil, err
 		}
 	}
-	if p.only != exclusive {
-		if err := p.shared(ctx, r); err != nil {
-			return nil, err
-		}
-	}
-	r.Holds = r.within(1)
+	r.Holds = len(r.unmet(1)) == 0
 	return r, nil
 }
 
@@ -112,19 +115,67 @@ func (s *stops) all() {
 
 // A rivalry is what users do in a window, and what is counted.
 type rivalry struct {
-	what    string
-	users   []load.User
-	count   func(*load.Window) (int, error)
-	claimed float64
+	what   string
+	users  []load.User
+	count  func(*load.Window) (int, error)
+	figure func(sample) float64 // that is compared
+	claims []claim
+}
+
+// A claim is about the ratio of a figure of poundlock's to that of a rival.
+type claim struct {
+	Load    string  `json:"load"`
+	Rival   string  `json:"rival"`
+	Ratio   float64 `json:"ratio"`      // of the medians
+	Best    float64 `json:"best_ratio"` // in one round
+	Claimed float64 `json:"claimed"`    // the least that it may be
+	AtMost  bool    `json:"at_most"`    // Claimed is the most instead
+}
+
+// met reports whether the ratio is what is claimed or, with slack, the best one is that part of it.
+func (c claim) met(slack float64) bool {
+	ratio := c.Ratio
+	if slack < 1 {
+		ratio = c.Best
+	}
+	if c.AtMost {
+		return ratio*slack <= c.Claimed
+	}
+	return ratio >= slack*c.Claimed
+}
+
+// better is the ratio that comes nearer to what is claimed, or goes further.
+func (c claim) better(a, b float64) float64 {
+	if c.AtMost {
+		return min(a, b)
+	}
+	return max(a, b)
+}
+
+// bound is what is claimed, in words.
+func (c claim) bound() string {
+	if c.AtMost {
+		return fmt.Sprintf("at most %g", c.Claimed)
+	}
+	return fmt.Sprintf("at least %g", c.Claimed)
+}
+
+// err says that it is not met.
+func (c claim) err(slack float64) error {
+	ratio, within := c.Ratio, ""
+	if slack < 1 {
+		ratio, within = c.Best, fmt.Sprintf(" with slack %g, and in the best round", slack)
+	}
+	return fmt.Errorf("%s: %.2f times %s, claimed is %s%s", c.Load, ratio, c.Rival, c.bound(), within)
 }
 
 func rivalries() []rivalry {
 	return []rivalry{
-		{"acquires, 1 name", load.Apart(1, 1), grants, 5},
-		{"acquires, 64 names, 1 client", load.Apart(64, 1), grants, 5},
-		{"acquires, 64 names, 8 processes", load.Apart(64, 8), grants, 5},
-		{"hand-overs, 8 wait", load.Rivals(9, 1), handovers, 10},
-		{"hand-overs, 64 wait", load.Rivals(processes, clients), handovers, 10},
+		{"acquires, 1 name", load.Apart(1, 1), grants, rate, []claim{{Rival: onDisk, Claimed: 5}}},
+		{"acquires, 64 names, 1 client", load.Apart(64, 1), grants, rate, []claim{{Rival: onDisk, Claimed: 5}}},
+		{"acquires, 64 names, 8 processes", load.Apart(64, 8), grants, rate, []claim{{Rival: onDisk, Claimed: 5}}},
+		{"hand-overs, 8 wait", load.Rivals(9, 1), handovers, rate, []claim{{Rival: onDisk, Claimed: 10}}},
+		{"hand-overs, 64 wait", load.Rivals(processes, 5), handovers, rate, []claim{{Rival: onDisk, Claimed: 10}}},
 	}
 }
 
@@ -140,7 +191,7 @@ func handovers(w *load.Window) (int, error) {
 
 // exclusive measures locks that nobody shares.
 func (p plan) exclusive(ctx context.Context, r *result) error {
-	all := []contender{{ours, startPoundlock, ""}, {onDisk, startEtcd(etcdClient), p.disk}}
+	all := []contender{{ours, startPoundlock(processes), ""}, {onDisk, startEtcd(etcdClient), p.disk}}
 	switch info, err := os.Stat(p.memory); {
 	case p.memory == "":
 	case err == nil && info.IsDir():
@@ -154,13 +205,12 @@ func (p plan) exclusive(ctx context.Context, r *result) error {
 		return err
 	}
 	for _, l := range rivalries() {
-		samples, best, err := p.measure(ctx, systems, l)
+		samples, claims, err := p.measure(ctx, systems, l)
 		if err != nil {
 			return err
 		}
-		x := row{Load: l.what, Best: best, Claimed: l.claimed}
-		x.Rates = medians(samples, func(s sample) float64 { return s.rate })
-		x.CPU = medians(samples, func(s sample) float64 { return s.cpu })
+		r.Claims = append(r.Claims, claims...)
+		x := row{Load: l.what, Rates: medians(samples, rate), CPU: medians(samples, cpu)}
 		x.Ratios = map[string]float64{}
 		for name, rate := range x.Rates {
 			if name != ours {
@@ -179,6 +229,10 @@ type sample struct {
 	cpu  float64 // us of clients and servers for one of them
 }
 
+func rate(s sample) float64 { return s.rate }
+
+func cpu(s sample) float64 { return s.cpu }
+
 // more is how many times the rounds a comparison with slack may take.
 const more = 5
 
@@ -187,28 +241,46 @@ const more = 5
 const least = 20
 
 // measure measures one rivalry in every system, in turn, so that what else the machine does
-// concerns all of them. With slack it goes on until one round shows what is claimed. best is
-// the ratio of that round.
-func (p plan) measure(ctx context.Context, systems []system, l rivalry) (samples map[string][]sample, best float64, err error) {
+// concerns all of them. With slack it goes on until some round has shown each of the claims,
+// which it returns as far as their rivals are here.
+func (p plan) measure(ctx context.Context, systems []system, l rivalry) (samples map[string][]sample, claims []claim, err error) {
+	for _, c := range l.claims {
+		if slices.ContainsFunc(systems, func(s system) bool { return s.name == c.Rival }) {
+			c.Load = l.what
+			claims = append(claims, c)
+		}
+	}
 	samples = map[string][]sample{}
-	for i := 0; i < p.rounds || p.slack < 1 && best < p.slack*l.claimed && i < more*p.rounds; i++ {
+	unmet := func(c claim) bool { return !c.met(p.slack) }
+	for i := 0; i < p.rounds || p.slack < 1 && slices.ContainsFunc(claims, unmet) && i < more*p.rounds; i++ {
 		for k := range systems {
 			s := systems[(i+k)%len(systems)]
 			fmt.Fprintf(os.Stderr, "%s: %s, window %d of %d\n", l.what, s.name, i+1, p.rounds)
-			w, err := s.crew.Run(ctx, load.Load{Users: l.users, WarmUp: 500 * time.Millisecond, Length: p.window, Grants: least})
+			w, err := s.crew.Run(ctx, load.Load{Users: l.users, WarmUp: warmUp, Length: p.window, Grants: least})
 			if err != nil {
-				return nil, 0, fmt.Errorf("%s: %s: %w", l.what, s.name, err)
+				return nil, nil, fmt.Errorf("%s: %s: %w", l.what, s.name, err)
 			}
 			k, err := l.count(w)
 			if err != nil {
-				return nil, 0, fmt.Errorf("%s: %s: %w", l.what, s.name, err)
+				return nil, nil, fmt.Errorf("%s: %s: %w", l.what, s.name, err)
 			}
 			rate, cpu := float64(k)/w.Length.Seconds(), float64(w.CPU.Microseconds())/float64(max(1, k))
 			samples[s.name] = append(samples[s.name], sample{w, rate, cpu})
 		}
-		best = max(best, samples[ours][i].rate/samples[onDisk][i].rate)
+		for k := range claims {
+			c := &claims[k]
+			ratio := l.figure(samples[ours][i]) / l.figure(samples[c.Rival][i])
+			if i == 0 {
+				c.Best = ratio
+			}
+			c.Best = c.better(c.Best, ratio)
+		}
 	}
-	return samples, best, nil
+	figures := medians(samples, l.figure)
+	for k := range claims {
+		claims[k].Ratio = figures[ours] / figures[claims[k].Rival]
+	}
+	return samples, claims, nil
 }
 
 // medians are those of something of each system's samples.

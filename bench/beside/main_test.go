@@ -49,10 +49,25 @@ func TestCompare(t *testing.T) {
 	}
 	var again result
 	if err := json.Unmarshal(object.Bytes(), &again); err != nil ||
-		len(again.Rows) != len(rivalries()) || len(again.Shared) != len(mixes()) {
-		t.Fatalf("%d and %d rows, %v", len(again.Rows), len(again.Shared), err)
+		len(again.Costs) != len(costs()) || len(again.Rows) != len(rivalries()) || len(again.Shared) != len(mixes()) {
+		t.Fatalf("%d, %d and %d rows, %v", len(again.Costs), len(again.Rows), len(again.Shared), err)
 	}
 	holds := true
+	for _, c := range again.Claims {
+		holds = holds && c.met(1)
+	}
+	if holds != again.Holds {
+		t.Errorf("holds: %v", again.Holds)
+	}
+	for _, x := range again.Costs {
+		c := again.claim(x.Load, echo)
+		if c == nil || x.CPU[ours] <= 0 || x.CPU[echo] <= 0 || !same(c.Ratio, x.CPU[ours]/x.CPU[echo]) {
+			t.Errorf("%+v, claimed %+v", x, c)
+		}
+		if times := x.Bytes[ours] / x.Bytes[echo]; times < 0.9 || times > 1.1 {
+			t.Errorf("%s: %.0f bytes, an echo of %.0f", x.Load, x.Bytes[ours], x.Bytes[echo])
+		}
+	}
 	for _, x := range again.Rows {
 		if x.Rates[ours] <= 0 || x.Rates[onDisk] <= 0 {
 			t.Errorf("%s: %v", x.Load, x.Rates)
@@ -60,7 +75,9 @@ func TestCompare(t *testing.T) {
 		if !same(x.Ratios[onDisk], x.Rates[ours]/x.Rates[onDisk]) {
 			t.Errorf("%s: the ratio %v of %v", x.Load, x.Ratios, x.Rates)
 		}
-		holds = holds && x.Ratios[onDisk] >= x.Claimed
+		if c := again.claim(x.Load, onDisk); c == nil || c.Ratio != x.Ratios[onDisk] {
+			t.Errorf("%s: the ratio %v, claimed %+v", x.Load, x.Ratios, c)
+		}
 	}
 	for _, x := range again.Shared {
 		if len(x.Systems) < 2 || x.Systems[0].System != ours || x.Systems[1].System != onDisk || x.Systems[1].Ratio != 1 {
@@ -75,10 +92,9 @@ func TestCompare(t *testing.T) {
 				t.Errorf("%s: %s: the ratio %v", x.Load, s.System, s.Ratio)
 			}
 		}
-		holds = holds && x.Systems[0].Ratio >= x.Claimed
-	}
-	if holds != again.Holds {
-		t.Errorf("holds: %v", again.Holds)
+		if c := again.claim(x.Load, onDisk); c == nil || c.Ratio != x.Systems[0].Ratio {
+			t.Errorf("%s: the ratio %v, claimed %+v", x.Load, x.Systems[0].Ratio, c)
+		}
 	}
 }
 
@@ -121,22 +137,46 @@ func below(dir string) (pids []string) {
 	return pids
 }
 
-func TestWithin(t *testing.T) {
-	r := &result{
-		Rows: []row{
-			{Ratios: map[string]float64{onDisk: 12}, Best: 12, Claimed: 5},
-			{Ratios: map[string]float64{onDisk: 5}, Best: 7, Claimed: 10},
+// With slack the best round counts, and a part of what is claimed.
+func TestMet(t *testing.T) {
+	least, most := claim{}, claim{AtMost: true}
+	if least.better(2, 3) != 3 || least.better(3, 2) != 3 || most.better(2, 3) != 2 || most.better(3, 2) != 2 {
+		t.Error("the better one of 2 and 3")
+	}
+	for _, x := range []struct {
+		c         claim
+		slack     float64
+		met       bool
+		complaint string
+	}{
+		{claim{Ratio: 12, Best: 12, Claimed: 5}, 1, true, ""},
+		{claim{Load: "a", Rival: "b", Ratio: 5, Best: 11, Claimed: 10}, 1, false, "a: 5.00 times b, claimed is at least 10"},
+		{claim{Ratio: 5, Best: 7, Claimed: 10}, 0.6, true, ""},
+		{
+			claim{Load: "a", Rival: "b", Ratio: 5, Best: 7, Claimed: 10}, 0.8, false,
+			"a: 7.00 times b, claimed is at least 10 with slack 0.8, and in the best round",
 		},
-		Shared: []mixed{{Systems: []sides{{System: onDisk, Ratio: 1}, {System: ours, Ratio: 8}}, Best: 9, Claimed: 8}},
-	}
-	if r.within(1) || !r.within(0.6) || r.within(0.8) {
-		t.Error("7 is 0.7 of the 10 that are claimed")
-	}
-	if r.Rows[1].Ratios[onDisk] = 10; !r.within(1) {
-		t.Error("10 is what is claimed")
-	}
-	if r.Shared[0].Claimed = 8.5; r.within(1) || !r.within(0.6) {
-		t.Error("8 of readers and writers are less than 8.5, and more than 0.6 of it")
+		{claim{Ratio: 1.5, Best: 1.2, Claimed: 1.5, AtMost: true}, 1, true, ""},
+		{
+			claim{Load: "a", Rival: "b", Ratio: 1.6, Best: 1.2, Claimed: 1.5, AtMost: true}, 1, false,
+			"a: 1.60 times b, claimed is at most 1.5",
+		},
+		{claim{Ratio: 9, Best: 2.4, Claimed: 1.5, AtMost: true}, 0.6, true, ""},
+		{
+			claim{Load: "a", Rival: "b", Ratio: 9, Best: 2.6, Claimed: 1.5, AtMost: true}, 0.6, false,
+			"a: 2.60 times b, claimed is at most 1.5 with slack 0.6, and in the best round",
+		},
+	} {
+		if got := x.c.met(x.slack); got != x.met {
+			t.Errorf("%+v with slack %g: %v", x.c, x.slack, got)
+		}
+		if got := x.c.err(x.slack).Error(); !x.met && got != x.complaint {
+			t.Errorf("%q, want %q", got, x.complaint)
+		}
+		r := result{Claims: []claim{{Claimed: 0}, x.c}}
+		if unmet := r.unmet(x.slack); (len(unmet) == 0) != x.met {
+			t.Errorf("%+v with slack %g: unmet are %v", x.c, x.slack, unmet)
+		}
 	}
 }
 

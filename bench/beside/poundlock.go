@@ -8,44 +8,58 @@ import (
 	"github.com/poundlock/poundlock/bench/load"
 	"github.com/poundlock/poundlock/internal/freeaddr"
 	"github.com/poundlock/poundlock/internal/slots"
+	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/server"
 )
 
-// startPoundlock starts four servers, which need no directory, and their clients.
-func startPoundlock(ctx context.Context, name, _ string) (crew *load.Crew, stop func(), err error) {
-	stop = func() {}
-	addrs, err := freeaddr.Find(4)
-	if err != nil {
-		return nil, stop, err
+// startPoundlock starts four servers, which need no directory, and so many client processes.
+func startPoundlock(processes int) func(ctx context.Context, name, _ string) (*load.Crew, func(), error) {
+	return startFour(processes, poundlockServer, poundlockClient)
+}
+
+// startFour starts four servers of one role, and client processes of another one.
+func startFour(processes int, server, client string) func(ctx context.Context, name, _ string) (*load.Crew, func(), error) {
+	return func(ctx context.Context, name, _ string) (crew *load.Crew, stop func(), err error) {
+		stop = func() {}
+		addrs, err := freeaddr.Find(4)
+		if err != nil {
+			return nil, stop, err
+		}
+		servers, err := load.StartServers(ctx, addrs, server)
+		if err != nil {
+			return nil, stop, err
+		}
+		stop = servers.Close
+		crew, err = load.StartCrew(ctx, name, processes, servers.Processes(), client, servers.Table)
+		if err != nil {
+			return nil, stop, err
+		}
+		return crew, func() { crew.Close(); servers.Close() }, nil
 	}
-	servers, err := load.StartServers(ctx, addrs, poundlockServer)
-	if err != nil {
-		return nil, stop, err
-	}
-	stop = servers.Close
-	crew, err = load.StartCrew(ctx, name, processes, servers.Processes(), poundlockClient, servers.Table)
-	if err != nil {
-		return nil, stop, err
-	}
-	return crew, func() { crew.Close(); servers.Close() }, nil
 }
 
 func servePoundlock(args []string) error {
-	load.Tether()
-	f := flag.NewFlagSet(poundlockServer, flag.ExitOnError)
-	name, table := f.String("name", "", ""), f.String("servers", "", "")
-	if err := f.Parse(args); err != nil {
-		return err
-	}
-	servers, err := slots.Parse(*table)
+	name, servers, err := serverArgs(args)
 	if err != nil {
 		return err
 	}
-	s, err := server.New(server.Config{Name: *name, Servers: servers})
+	s, err := server.New(server.Config{Name: name, Servers: servers})
 	if err != nil {
 		return err
 	}
 	return s.Run(context.Background())
+}
+
+// serverArgs are those that load.StartServers gives to a server.
+func serverArgs(args []string) (name string, servers []node.Peer, err error) {
+	f := flag.NewFlagSet("server", flag.ContinueOnError)
+	f.StringVar(&name, "name", "", "")
+	table := f.String("servers", "", "")
+	if err := f.Parse(args); err != nil {
+		return "", nil, err
+	}
+	servers, err = slots.Parse(*table)
+	return name, servers, err
 }
 
 type client struct{ *poundlock.Client }

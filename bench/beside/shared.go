@@ -20,7 +20,7 @@ func mixes() (all []rivalry) {
 		claimed float64
 	}{
 		{load.Rivals(9, 1), 0, 10},
-		{load.Rivals(processes, clients), 0, 3}, // who wait for etcd's timer together
+		{load.Rivals(processes, 5), 0, 3}, // who wait for etcd's timer together
 		{load.Rivals(9, 1), time.Millisecond, 3},
 	} {
 		for _, readers := range []int{95, 50} {
@@ -32,7 +32,7 @@ func mixes() (all []rivalry) {
 			if m.stay > 0 {
 				what += fmt.Sprintf(", inside for %v", m.stay)
 			}
-			all = append(all, rivalry{what, users, grants, m.claimed})
+			all = append(all, rivalry{what, users, grants, rate, []claim{{Rival: onDisk, Claimed: m.claimed}}})
 		}
 	}
 	return all
@@ -42,8 +42,6 @@ func mixes() (all []rivalry) {
 type mixed struct {
 	Load    string  `json:"load"`
 	Systems []sides `json:"systems"`
-	Best    float64 `json:"best_ratio"` // of poundlock's acquires to etcd's, in one round
-	Claimed float64 `json:"claimed"`    // of the ratio
 }
 
 // sides are the two sides of one system: what its median window shows, by acquires.
@@ -62,7 +60,7 @@ type sides struct {
 // shared measures locks of readers and writers.
 func (p plan) shared(ctx context.Context, r *result) error {
 	systems, stop, err := start(ctx, []contender{
-		{ours, startPoundlock, ""},
+		{ours, startPoundlock(processes), ""},
 		{onDisk, startEtcd(etcdReader), p.disk},
 		{postgres, startPostgres, p.disk},
 		{zookeeper, startZooKeeper, p.disk},
@@ -72,12 +70,13 @@ func (p plan) shared(ctx context.Context, r *result) error {
 		return err
 	}
 	for _, l := range mixes() {
-		samples, best, err := p.measure(ctx, systems, l)
+		samples, claims, err := p.measure(ctx, systems, l)
 		if err != nil {
 			return err
 		}
-		x := mixed{Load: l.what, Best: best, Claimed: l.claimed}
-		rates := medians(samples, func(s sample) float64 { return s.rate })
+		r.Claims = append(r.Claims, claims...)
+		x := mixed{Load: l.what}
+		rates := medians(samples, rate)
 		for _, s := range systems {
 			y, err := sidesOf(samples[s.name])
 			if err != nil && s.name == ours { // others may: it is counted
@@ -103,14 +102,9 @@ func sidesOf(all []sample) (s sides, err error) {
 			}
 		}
 	}
-	w := median(all, func(s sample) float64 { return s.rate })
+	w := median(all, rate)
 	readers, writers := w.Part(true), w.Part(false)
 	s.Readers, s.Writers, s.Bytes = readers.Rate(), writers.Rate(), w.Traffic
 	s.ReadMS, s.WriteMS = load.Of(readers.Acquires(), time.Millisecond), load.Of(writers.Acquires(), time.Millisecond)
 	return s, err
-}
-
-// ours is poundlock's part.
-func (x *mixed) ours() sides {
-	return x.Systems[slices.IndexFunc(x.Systems, func(s sides) bool { return s.System == ours })]
 }

@@ -20,6 +20,7 @@ const (
 	echo      = "echo"
 	onDisk    = "etcd"
 	inMemory  = "etcd in memory"
+	redlock   = "redsync"
 	postgres  = "postgresql"
 	zookeeper = "zookeeper"
 )
@@ -67,10 +68,14 @@ func compare(ctx context.Context, p plan) (*result, error) {
 	return r, nil
 }
 
-// A contender is a service that can be started. Its data is in a new directory below dir.
+// A starter starts servers, with data in a new directory below dir, and clients. name is for
+// errors. What it returns as stop ends all that was started, also after an error.
+type starter func(ctx context.Context, name, dir string) (crew *load.Crew, stop func(), err error)
+
+// A contender is a service that can be started.
 type contender struct {
 	name  string
-	start func(ctx context.Context, name, dir string) (crew *load.Crew, stop func(), err error)
+	start starter
 	dir   string
 }
 
@@ -120,6 +125,7 @@ type rivalry struct {
 	count  func(*load.Window) (int, error)
 	figure func(sample) float64 // that is compared
 	claims []claim
+	absent string // the system that takes no part
 }
 
 // A claim is about the ratio of a figure of poundlock's to that of a rival.
@@ -169,14 +175,24 @@ func (c claim) err(slack float64) error {
 	return fmt.Errorf("%s: %.2f times %s, claimed is %s%s", c.Load, ratio, c.Rival, c.bound(), within)
 }
 
-func rivalries() []rivalry {
-	return []rivalry{
-		{"acquires, 1 name", load.Apart(1, 1), grants, rate, []claim{{Rival: onDisk, Claimed: 5}}},
-		{"acquires, 64 names, 1 client", load.Apart(64, 1), grants, rate, []claim{{Rival: onDisk, Claimed: 5}}},
-		{"acquires, 64 names, 8 processes", load.Apart(64, 8), grants, rate, []claim{{Rival: onDisk, Claimed: 5}}},
-		{"hand-overs, 8 wait", load.Rivals(9, 1), handovers, rate, []claim{{Rival: onDisk, Claimed: 10}}},
-		{"hand-overs, 64 wait", load.Rivals(processes, 5), handovers, rate, []claim{{Rival: onDisk, Claimed: 10}}},
+// rivalries are the loads of locks that nobody shares. Clients that acquire are in one process.
+func rivalries() (all []rivalry) {
+	acquires := func(what string, users []load.User) {
+		claims := []claim{{Rival: onDisk, Claimed: 10}, {Rival: redlock, Claimed: 2.5}}
+		all = append(all, rivalry{what: "acquires, " + what, users: users, count: grants, figure: rate, claims: claims})
 	}
+	acquires("1 client", load.Own(1, 1))
+	acquires("64 users of 1 client", load.Apart(64, 1))
+	acquires("64 clients", load.Own(64, 1))
+	waits := func(waiters int, users []load.User, timesEtcd float64) {
+		claims := []claim{{Rival: onDisk, Claimed: timesEtcd}, {Rival: postgres, Claimed: 0.6}}
+		what := fmt.Sprintf("hand-overs, %d wait", waiters)
+		// Those who want a lock of Redlock do not wait: they ask again after a random time.
+		all = append(all, rivalry{what: what, users: users, count: handovers, figure: rate, claims: claims, absent: redlock})
+	}
+	waits(8, load.Rivals(9, 1), 25)
+	waits(64, load.Rivals(processes, 5), 15)
+	return all
 }
 
 func grants(w *load.Window) (int, error) { return w.Grants(), nil }
@@ -191,7 +207,12 @@ func handovers(w *load.Window) (int, error) {
 
 // exclusive measures locks that nobody shares.
 func (p plan) exclusive(ctx context.Context, r *result) error {
-	all := []contender{{ours, startPoundlock(processes), ""}, {onDisk, startEtcd(etcdClient), p.disk}}
+	all := []contender{
+		{ours, startPoundlock(processes), ""},
+		{onDisk, startEtcd(etcdClient), p.disk},
+		{redlock, startRedsync, p.disk},
+		{postgres, startPostgres, p.disk},
+	}
 	switch info, err := os.Stat(p.memory); {
 	case p.memory == "":
 	case err == nil && info.IsDir():
@@ -211,6 +232,9 @@ func (p plan) exclusive(ctx context.Context, r *result) error {
 		}
 		r.Claims = append(r.Claims, claims...)
 		x := row{Load: l.what, Rates: medians(samples, rate), CPU: medians(samples, cpu)}
+		for _, guest := range []string{redlock, postgres} { // whose servers are other processes than those that are read
+			delete(x.CPU, guest)
+		}
 		x.Ratios = map[string]float64{}
 		for name, rate := range x.Rates {
 			if name != ours {
@@ -244,6 +268,7 @@ const least = 20
 // concerns all of them. With slack it goes on until some round has shown each of the claims,
 // which it returns as far as their rivals are here.
 func (p plan) measure(ctx context.Context, systems []system, l rivalry) (samples map[string][]sample, claims []claim, err error) {
+	systems = slices.DeleteFunc(slices.Clone(systems), func(s system) bool { return s.name == l.absent })
 	for _, c := range l.claims {
 		if slices.ContainsFunc(systems, func(s system) bool { return s.name == c.Rival }) {
 			c.Load = l.what

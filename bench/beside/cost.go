@@ -15,7 +15,7 @@ func costs() (all []rivalry) {
 	for _, clients := range []int{1, 8, 64} {
 		what := fmt.Sprintf("processor time, clients: %d", clients)
 		claims := []claim{{Rival: echo, Claimed: 1.5, AtMost: true}}
-		all = append(all, rivalry{what, load.Own(clients, 1), grants, cpu, claims})
+		all = append(all, rivalry{what: what, users: load.Own(clients, 1), count: grants, figure: cpu, claims: claims})
 	}
 	return all
 }

@@ -18,16 +18,16 @@ const echoFrame = 60
 
 // serveEcho sends back what comes. A goroutine serves a connection.
 func serveEcho(args []string) error {
-	name, servers, err := serverArgs(args)
+	config, err := serverArgs(args)
 	if err != nil {
 		return err
 	}
-	for _, s := range servers {
-		if s.Name == name {
+	for _, s := range config.Servers {
+		if s.Name == config.Name {
 			return listenEcho(s.Addr)
 		}
 	}
-	return fmt.Errorf("server %q is not in the table", name)
+	return fmt.Errorf("server %q is not in the table", config.Name)
 }
 
 func listenEcho(addr string) error {

@@ -26,7 +26,7 @@ import (
 const members = 3
 
 // startEtcd starts three members with data in a new directory below dir, and clients that play a role.
-func startEtcd(role string) func(ctx context.Context, name, dir string) (crew *load.Crew, stop func(), err error) {
+func startEtcd(role string) starter {
 	return func(ctx context.Context, name, dir string) (crew *load.Crew, stop func(), err error) {
 		var stops stops
 		data, err := os.MkdirTemp(dir, "poundlock-bench-etcd")

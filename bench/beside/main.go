@@ -2,25 +2,33 @@
 // the same loops from the same number of client processes and clients, in windows that
 // alternate between the systems.
 //
-//	go -C bench/beside run -mod=mod . [--only exclusive|shared] [--rounds 3] [--window 2s] [--slack 1] [--json]
+//	go -C bench/beside run -mod=mod . [--only cost|exclusive|shared] [--rounds 3] [--window 2s] [--slack 1] [--json]
 //
 // Poundlock runs four server processes, which keep everything in memory; etcd runs
 // three, whose locks are concurrency.Mutex of its own client. Every server and every
-// client has its defaults, on loopback and without TLS. An etcd server waits for its
-// disk, which poundlock does not have: so there is a second etcd cluster whose data
-// directories are in memory.
+// client has its defaults, on loopback and without TLS.
+//
+// The cost of a lock is the processor time of clients and servers for an acquire and
+// release. It is measured beside an echo: four processes that send back frames, as many and
+// as large as those that poundlock's clients and servers exchange.
+//
+// Exclusive locks are measured beside etcd's; beside redsync, which is Redlock, over five
+// Redis servers, if redis-server is installed; and beside advisory locks of one PostgreSQL
+// server, if initdb and postgres are. An etcd server waits for its disk, which poundlock
+// does not have: so there is a second etcd cluster whose data directories are in memory.
 //
 // Readers and writers of poundlock's RWMutex are measured beside etcd's experimental
-// recipe; beside shared advisory locks of one PostgreSQL server, if initdb and postgres
-// are installed; and beside the recipe for shared locks on three ZooKeeper servers, if
-// java and Debian's package zookeeper are. What is not installed is skipped, with a line
-// that says so. Every window is judged: somebody inside beside a writer is counted, and an
-// error if it is poundlock that let both in.
+// recipe; beside PostgreSQL's shared advisory locks; and beside the recipe for shared locks
+// on three ZooKeeper servers, if java and Debian's package zookeeper are installed.
 //
-// The exit status is 1 when something failed or a ratio is smaller than what is
-// claimed, 2 when it was called wrongly. With --slack 0.6 the ratio of the best round
-// counts, 0.6 of what is claimed is enough, and up to five times as many rounds are made
-// until one shows it: for short windows on a machine that does other things, too.
+// What is not installed is skipped, with a line that says so. Every window of clients that
+// want one name is judged: somebody inside beside a writer is counted, and an error if it
+// is poundlock that let both in.
+//
+// The exit status is 1 when something failed or a ratio is not what is claimed, 2 when it
+// was called wrongly. With --slack 0.6 the ratio of the best round counts, 0.6 of what is
+// claimed is enough, and up to five times as many rounds are made until one shows it: for
+// short windows on a machine that does other things, too.
 //
 // It is a module of its own, so that nobody who uses poundlock downloads the others.
 package main
@@ -53,6 +61,7 @@ const (
 	etcdServer      = "etcd-server"
 	etcdClient      = "etcd-client"
 	etcdReader      = "etcd-reader"
+	redsyncClient   = "redsync-client"
 	postgresClient  = "postgres-client"
 	zooKeeperClient = "zookeeper-client"
 	guestServer     = "guest-server" // above a server that is no Go package
@@ -132,6 +141,9 @@ func playRole(role string, args []string) {
 			return etcdRecipe{s}, err
 		}
 		end(load.Work(context.Background(), open))
+	case redsyncClient:
+		open := func(ctx context.Context) (load.Client, error) { return openRedsync(ctx, args) }
+		end(load.Work(context.Background(), open))
 	case postgresClient:
 		open := func(ctx context.Context) (load.Client, error) { return openPostgres(ctx, args[0]) }
 		end(load.Work(context.Background(), open))
@@ -207,14 +219,30 @@ func (r *result) printExclusive(w io.Writer) error {
 	if len(r.Rows) == 0 {
 		return nil
 	}
+	var rivals []string
+	for _, name := range []string{onDisk, redlock, postgres, inMemory} {
+		if slices.ContainsFunc(r.Rows, func(x row) bool { return x.Rates[name] > 0 }) {
+			rivals = append(rivals, name)
+		}
+	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprint(t, "\na second\tpoundlock\tetcd\tratio\tclaimed\tetcd in memory\tratio\tprocessor time each\n")
+	fmt.Fprint(t, "\na second\tpoundlock")
+	for _, name := range rivals {
+		fmt.Fprintf(t, "\t%s\ttimes (claimed)", name)
+	}
+	fmt.Fprintf(t, "\tprocessor time each, %s and %s\n", ours, onDisk)
 	for _, x := range r.Rows {
-		fmt.Fprintf(t, "%s\t%.0f\t%.0f\t%.1f\t%g", x.Load, x.Rates[ours], x.Rates[onDisk], x.Ratios[onDisk], r.claim(x.Load, onDisk).Claimed)
-		if rate, ok := x.Rates[inMemory]; ok {
-			fmt.Fprintf(t, "\t%.0f\t%.1f", rate, x.Ratios[inMemory])
-		} else {
-			fmt.Fprint(t, "\t\t")
+		fmt.Fprintf(t, "%s\t%.0f", x.Load, x.Rates[ours])
+		for _, name := range rivals {
+			c := r.claim(x.Load, name)
+			switch ratio, ok := x.Ratios[name]; {
+			case !ok:
+				fmt.Fprint(t, "\t\t")
+			case c == nil:
+				fmt.Fprintf(t, "\t%.0f\t%.3g", x.Rates[name], ratio)
+			default:
+				fmt.Fprintf(t, "\t%.0f\t%.3g (%g)", x.Rates[name], ratio, c.Claimed)
+			}
 		}
 		fmt.Fprintf(t, "\t%.0f and %.0f us\n", x.CPU[ours], x.CPU[onDisk])
 	}

@@ -153,17 +153,20 @@ func TestMet(t *testing.T) {
 		{claim{Load: "a", Rival: "b", Ratio: 5, Best: 11, Claimed: 10}, 1, false, "a: 5.00 times b, claimed is at least 10"},
 		{claim{Ratio: 5, Best: 7, Claimed: 10}, 0.6, true, ""},
 		{
-			claim{Load: "a", Rival: "b", Ratio: 5, Best: 7, Claimed: 10}, 0.8, false,
+			claim{Load: "a", Rival: "b", Ratio: 5, Best: 7, Claimed: 10},
+			0.8, false,
 			"a: 7.00 times b, claimed is at least 10 with slack 0.8, and in the best round",
 		},
 		{claim{Ratio: 1.5, Best: 1.2, Claimed: 1.5, AtMost: true}, 1, true, ""},
 		{
-			claim{Load: "a", Rival: "b", Ratio: 1.6, Best: 1.2, Claimed: 1.5, AtMost: true}, 1, false,
+			claim{Load: "a", Rival: "b", Ratio: 1.6, Best: 1.2, Claimed: 1.5, AtMost: true},
+			1, false,
 			"a: 1.60 times b, claimed is at most 1.5",
 		},
 		{claim{Ratio: 9, Best: 2.4, Claimed: 1.5, AtMost: true}, 0.6, true, ""},
 		{
-			claim{Load: "a", Rival: "b", Ratio: 9, Best: 2.6, Claimed: 1.5, AtMost: true}, 0.6, false,
+			claim{Load: "a", Rival: "b", Ratio: 9, Best: 2.6, Claimed: 1.5, AtMost: true},
+			0.6, false,
 			"a: 2.60 times b, claimed is at most 1.5 with slack 0.6, and in the best round",
 		},
 	} {
@@ -203,7 +206,7 @@ func TestWrong(t *testing.T) {
 // What is not installed is left out; what cannot start is an error. Both are cleaned up, the last one first.
 func TestStart(t *testing.T) {
 	var stopped []string
-	starts := func(err error) func(context.Context, string, string) (*load.Crew, func(), error) {
+	starts := func(err error) starter {
 		return func(_ context.Context, name, _ string) (*load.Crew, func(), error) {
 			return nil, func() { stopped = append(stopped, name) }, err
 		}

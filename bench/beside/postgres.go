@@ -54,7 +54,8 @@ func startPostgres(ctx context.Context, name, dir string) (crew *load.Crew, stop
 	if err != nil {
 		return nil, stops.all, err
 	}
-	p, end, err := startGuest(name, data, server, "-D", "data", "-h", host, "-p", port, "-c", "unix_socket_directories=")
+	p, end, err := startGuest(name, data, server, "-D", "data", "-h", host, "-p", port,
+		"-c", "unix_socket_directories=", "-c", "max_connections=200")
 	stops.add(end)
 	if err != nil {
 		return nil, stops.all, err

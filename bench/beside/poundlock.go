@@ -8,17 +8,16 @@ import (
 	"github.com/poundlock/poundlock/bench/load"
 	"github.com/poundlock/poundlock/internal/freeaddr"
 	"github.com/poundlock/poundlock/internal/slots"
-	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/server"
 )
 
 // startPoundlock starts four servers, which need no directory, and so many client processes.
-func startPoundlock(processes int) func(ctx context.Context, name, _ string) (*load.Crew, func(), error) {
+func startPoundlock(processes int) starter {
 	return startFour(processes, poundlockServer, poundlockClient)
 }
 
 // startFour starts four servers of one role, and client processes of another one.
-func startFour(processes int, server, client string) func(ctx context.Context, name, _ string) (*load.Crew, func(), error) {
+func startFour(processes int, server, client string) starter {
 	return func(ctx context.Context, name, _ string) (crew *load.Crew, stop func(), err error) {
 		stop = func() {}
 		addrs, err := freeaddr.Find(4)
@@ -39,11 +38,11 @@ func startFour(processes int, server, client string) func(ctx context.Context, n
 }
 
 func servePoundlock(args []string) error {
-	name, servers, err := serverArgs(args)
+	config, err := serverArgs(args)
 	if err != nil {
 		return err
 	}
-	s, err := server.New(server.Config{Name: name, Servers: servers})
+	s, err := server.New(config)
 	if err != nil {
 		return err
 	}
@@ -51,15 +50,14 @@ func servePoundlock(args []string) error {
 }
 
 // serverArgs are those that load.StartServers gives to a server.
-func serverArgs(args []string) (name string, servers []node.Peer, err error) {
+func serverArgs(args []string) (server.Config, error) {
 	f := flag.NewFlagSet("server", flag.ContinueOnError)
-	f.StringVar(&name, "name", "", "")
-	table := f.String("servers", "", "")
+	name, table := f.String("name", "", ""), f.String("servers", "", "")
 	if err := f.Parse(args); err != nil {
-		return "", nil, err
+		return server.Config{}, err
 	}
-	servers, err = slots.Parse(*table)
-	return name, servers, err
+	servers, err := slots.Parse(*table)
+	return server.Config{Name: *name, Servers: servers}, err
 }
 
 type client struct{ *poundlock.Client }

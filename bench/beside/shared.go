@@ -32,7 +32,9 @@ func mixes() (all []rivalry) {
 			if m.stay > 0 {
 				what += fmt.Sprintf(", inside for %v", m.stay)
 			}
-			all = append(all, rivalry{what, users, grants, rate, []claim{{Rival: onDisk, Claimed: m.claimed}}})
+			all = append(all, rivalry{
+				what: what, users: users, count: grants, figure: rate, claims: []claim{{Rival: onDisk, Claimed: m.claimed}},
+			})
 		}
 	}
 	return all

@@ -280,7 +280,6 @@ func (p plan) measure(ctx context.Context, systems []system, l rivalry) (samples
 	for i := 0; i < p.rounds || p.slack < 1 && slices.ContainsFunc(claims, unmet) && i < more*p.rounds; i++ {
 		for k := range systems {
 			s := systems[(i+k)%len(systems)]
-			fmt.Fprintf(os.Stderr, "%s: %s, window %d of %d\n", l.what, s.name, i+1, p.rounds)
 			w, err := s.crew.Run(ctx, load.Load{Users: l.users, WarmUp: warmUp, Length: p.window, Grants: least})
 			if err != nil {
 				return nil, nil, fmt.Errorf("%s: %s: %w", l.what, s.name, err)
@@ -291,6 +290,7 @@ func (p plan) measure(ctx context.Context, systems []system, l rivalry) (samples
 			}
 			rate, cpu := float64(k)/w.Length.Seconds(), float64(w.CPU.Microseconds())/float64(max(1, k))
 			samples[s.name] = append(samples[s.name], sample{w, rate, cpu})
+			fmt.Fprintf(os.Stderr, "%s: %s, window %d of %d: %.0f a second\n", l.what, s.name, i+1, p.rounds, rate)
 		}
 		for k := range claims {
 			c := &claims[k]

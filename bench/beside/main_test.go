@@ -15,6 +15,7 @@ import (
 
 	"github.com/poundlock/poundlock"
 	"github.com/poundlock/poundlock/bench/load"
+	"github.com/poundlock/poundlock/internal/freeaddr"
 	"github.com/poundlock/poundlock/internal/proctest"
 )
 
@@ -276,6 +277,44 @@ func TestLastBefore(t *testing.T) {
 	}
 	if got := lastBefore([]string{"read-0000000001", "read-0000000002"}, "read-0000000002"); got != "" {
 		t.Errorf("a reader waits for %q", got)
+	}
+}
+
+// A frame comes back from each server. A server that ends is an error, not a wait.
+func TestEcho(t *testing.T) {
+	addrs, err := freeaddr.Find(4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	servers, err := load.StartServers(t.Context(), addrs, echoServer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer servers.Close()
+	e, err := openEcho(t.Context(), servers.Table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	for k := range int64(3) {
+		held, err := e.Lock(t.Context(), "a")
+		if err == nil {
+			err = held.Unlock()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := e.Traffic(), (k+1)*4*2*echoFrame; got != want {
+			t.Errorf("%d bytes, want %d", got, want)
+		}
+	}
+	servers.Kill(2)
+	if _, err := e.Lock(t.Context(), "a"); err == nil {
+		t.Error("a server that was killed answers")
+	}
+	if e, err := openEcho(t.Context(), servers.Table); err == nil {
+		e.Close()
+		t.Error("a server that was killed listens")
 	}
 }
 

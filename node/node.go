@@ -11,11 +11,12 @@
 // at each other (mutual.go), or suspect each other (watch.go), as their algorithm asks;
 // gate.go says what their lives are to each other.
 //
-// The goroutines of a node are some event loops, each of which alone touches the instances
+// The goroutines of a node are some event loops, each with the instances
 // whose names hash to it; a reader and a writer a connection; one dialer for
 // each process that this one dials; one that watches the leases; one that logs
-// their ends; and one for each control request being answered. A loop never waits for a peer: it
-// appends to the window of the session, and the writer takes from there.
+// their ends; and one for each control request being answered. A reader steps a loop that is idle itself. Nobody who
+// steps a loop waits for a peer: messages go to the window of the session, from there to the connection as far as the kernel
+// takes them at once, and the writer sees to the rest.
 package node
 
 import (

@@ -47,6 +47,7 @@ var calls = map[string]func(x *trouble) error{
 	"Client.Groups":    func(x *trouble) error { x.client.Groups("a"); return nil },
 	"Client.Healthy":   func(x *trouble) error { return x.client.Healthy() },
 	"Client.Holder":    func(x *trouble) error { _, err := x.client.Holder(x.ctx, "led"); return err },
+	"Client.Secret":    func(x *trouble) error { x.client.Secret(); return nil },
 	"Client.Holders":   func(x *trouble) error { _, err := x.client.Holders(x.ctx, "led"); return err },
 	"Client.ID":        func(x *trouble) error { x.client.ID(); return nil },
 	"Client.Locks":     func(x *trouble) error { x.client.Locks("a", "b"); return nil },

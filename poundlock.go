@@ -121,14 +121,22 @@ func Connect(config Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.audit.start(c.id, c.config)
-	for i, g := range c.shards {
-		if err := g.start(c.secret, c.all, c.config, c.answer); err != nil {
-			c.shards = c.shards[:i]
-			return nil, errors.Join(err, c.closeNodes())
-		}
+	if err := c.start(false); err != nil {
+		return nil, err
 	}
 	return c, nil
+}
+
+// start starts the nodes. follows says that the client had others, which have ended.
+func (c *Client) start(follows bool) error {
+	c.audit.start(c.id, c.config)
+	for i, g := range c.shards {
+		if err := g.start(c.secret, follows, c.all, c.config, c.answer); err != nil {
+			c.shards = c.shards[:i]
+			return errors.Join(err, c.closeNodes())
+		}
+	}
+	return nil
 }
 
 // newClient checks the configuration and fills in the defaults.

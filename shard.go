@@ -47,9 +47,11 @@ type runtime interface {
 // shardOf is the shard that serves a lock.
 func (c *Client) shardOf(lock string) *shard { return c.shards[c.all.Of(lock)] }
 
-// start starts the node of a shard. answer answers the requests of its servers.
-func (g *shard) start(secret uint64, all slots.Shards, c Config, answer func(request []byte) []byte) error {
+// start starts the node of a shard. follows says that the client had another one, which has ended. answer answers the requests of
+// its servers.
+func (g *shard) start(secret uint64, follows bool, all slots.Shards, c Config, answer func(request []byte) []byte) error {
 	config := all.Node(g.Shard, c.Epoch, c.ClockBound)
+	config.Follows = follows
 	config.Secret, config.TLS, config.Label, config.Log = secret, c.TLS, c.Label, c.Log
 	config.Lease, config.ClockBound = c.Lease, c.ClockBound
 	config.Call = func(_ protocol.ID, request []byte) []byte { return answer(request) }

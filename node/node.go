@@ -49,7 +49,9 @@ type Config struct {
 	// Secret makes this a client, whose id is ClientID(Secret): NewSecret. Members are told it, and nobody else
 	// may be: whoever knows it can be this client.
 	Secret uint64
-	System protocol.Config
+	// Follows says that an earlier process was this client, and has ended: at members the sessions of this one end those.
+	Follows bool
+	System  protocol.Config
 	// Hosts make the processes, for each kind of lock that this node serves or uses.
 	// All share its sessions, so their algorithms have the same users and detector.
 	Hosts map[Kind]Host
@@ -330,7 +332,7 @@ func (n *Node) run() {
 	}
 	for id := range n.c.Peers {
 		if id := protocol.ID(id); n.roles.dialsTo(id) {
-			d := &dialer{n: n, id: id}
+			d := &dialer{n: n, id: id, number: n.c.earlier()}
 			n.wg.Go(d.run)
 		}
 	}
@@ -404,6 +406,15 @@ func (c *Config) incarnation() uint64 {
 		return lifeNumber(uint64(wall(time.Now())), c.Joins)
 	}
 	return c.Secret
+}
+
+// earlier is how many sessions with a member count as begun before this node. Where it follows another one, those are more
+// than any process begins in its life.
+func (c *Config) earlier() uint64 {
+	if c.Follows {
+		return 1 << 32
+	}
+	return 0
 }
 
 func (c *Config) member() bool { return c.ID < protocol.ID(len(c.Peers)) }

@@ -27,7 +27,8 @@ COMMAND did. When the leadership is lost, or --max-hold is over, COMMAND is ende
 poundlock lock does it, and elect campaigns again.
 
 At most one leads at a time: the leader holds the lock NAME. COMMAND finds the same
-variables as under poundlock lock, and is watched over in the same way. While no
+variables as under poundlock lock, and is watched over in the same way: when elect is
+killed the next one leads as soon as COMMAND has ended. While no
 quorum of the servers can be reached elect goes on campaigning, once it has reached
 one.
 
@@ -128,6 +129,7 @@ type electorate struct {
 	lock    func(context.Context) (grant, error)
 	why     func(context.Context) string // who leads; "" where that is not known
 	observe func(context.Context) iter.Seq2[poundlock.Leader, error]
+	goodbye func() farewell
 	close   func()
 }
 
@@ -139,7 +141,8 @@ func (f *electFlags) electorate(cmd *cobra.Command, ctx context.Context, name st
 			return e, err
 		}
 		c := &candidate{f: f, name: name, remote: r}
-		return electorate{c.lock, func(context.Context) string { return "" }, c.observe, c.close}, nil
+		why := func(context.Context) string { return "" }
+		return electorate{c.lock, why, c.observe, func() farewell { return c.remote.farewell() }, c.close}, nil
 	}
 	h, err := f.join(cmd, ctx)
 	if err != nil {
@@ -160,6 +163,7 @@ func (f *electFlags) electorate(cmd *cobra.Command, ctx context.Context, name st
 		},
 		why:     func(ctx context.Context) string { return inside(ctx, h.config, []string{name}, 0, "leads") },
 		observe: h.Election(name).Observe,
+		goodbye: func() farewell { return f.farewell(h) },
 		close:   h.close,
 	}, nil
 }
@@ -201,7 +205,7 @@ func (c *candidate) close() {
 func (f *electFlags) term(
 	waiting *interruption, e electorate, name string, command []string, signals chan os.Signal,
 ) (result supervise.Result, lost, err error) {
-	return f.runUnder(waiting, []string{name}, command, signals, func() (grant, error) {
+	return f.runUnder(waiting, []string{name}, command, signals, e.goodbye, func() (grant, error) {
 		stop := f.sayWhy(waiting, fmt.Sprintf("to lead %q", name), e.why)
 		g, err := f.campaign(waiting, e.lock)
 		stop()

@@ -252,12 +252,16 @@ func (f *holdFlags) action() supervise.Action { return supervise.Action(f.onLoss
 // watchdog starts the watchdog of a command, unless the command may outlive its
 // lock: then it is nil. Start it before the wait for the lock, so that nobody waits
 // for it while the lock is held.
-func (f *holdFlags) watchdog(names []string) (*supervise.Watchdog, error) {
+func (f *holdFlags) watchdog(names []string, goodbye farewell) (*supervise.Watchdog, error) {
 	if f.action() == supervise.Warn {
 		return nil, nil
 	}
 	dog, err := supervise.StartWatchdog(title(names), f.action(), time.Duration(f.grace))
+	if err == nil {
+		err = dog.SetFarewell(goodbye.encode())
+	}
 	if err != nil {
+		dog.Close()
 		return nil, &cli.Status{Code: cli.ExitCannotRun, Err: err}
 	}
 	return dog, nil
@@ -266,13 +270,14 @@ func (f *holdFlags) watchdog(names []string) (*supervise.Watchdog, error) {
 // title is what messages call the locks.
 func title(names []string) string { return strings.Join(names, ", ") }
 
-// runUnder waits for a grant of some locks, runs a command under it and gives it up. lost says how the grant ended if
+// runUnder waits for a grant of some locks, runs a command under it and gives it up. goodbye is what the watchdog says should
+// this process be killed. lost says how the grant ended if
 // that was before the command; the other error that there was no grant, perhaps because a signal ended the wait, or that
 // the command could not be started.
 func (f *holdFlags) runUnder(
-	waiting *interruption, names, command []string, signals chan os.Signal, acquire func() (grant, error),
+	waiting *interruption, names, command []string, signals chan os.Signal, goodbye func() farewell, acquire func() (grant, error),
 ) (result supervise.Result, lost, err error) {
-	dog, err := f.watchdog(names)
+	dog, err := f.watchdog(names, goodbye())
 	if err != nil {
 		waiting.stop()
 		return result, nil, err
@@ -283,6 +288,11 @@ func (f *holdFlags) runUnder(
 			g.Unlock()
 		}
 		err = &cli.Status{Code: 128 + int(s)}
+	}
+	if err == nil { // the session may be another one by now
+		if err = dog.SetFarewell(goodbye().encode()); err != nil {
+			g.Unlock()
+		}
 	}
 	if err != nil {
 		dog.Close()
@@ -299,6 +309,7 @@ func (f *holdFlags) runUnder(
 	result, err = supervise.Command{
 		Args:     command,
 		Env:      os.Environ(),
+		Mark:     "POUNDLOCK_HOLDER=" + label(),
 		Name:     title(g.Names()),
 		Lease:    time.Duration(f.lease),
 		End:      g.LeaseEnd,

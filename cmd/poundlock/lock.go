@@ -43,7 +43,8 @@ When the lock is lost while COMMAND runs, or --max-hold is over, --on-loss says 
 happens: "term" ends the group with SIGTERM and after --grace with SIGKILL, "kill" with SIGKILL at once,
 "warn" lets it run on. A watchdog process does the same if poundlock itself is
 killed or stopped (also by ^Z), before the lease ends: within --grace, but at most
-in what is left of the lease. With "warn" there is no watchdog. The group is that of
+in what is left of the lease. If poundlock was killed the lock is then free at once.
+With "warn" there is no watchdog. The group is that of
 COMMAND's process, or a control group where poundlock may make one: then children
 that called setsid and set-uid programs are ended too. Without one poundlock says so
 when COMMAND has a process that it has no right to end.
@@ -179,7 +180,8 @@ func (f *lockFlags) lock(
 	if err := f.dial(cmd, ctx, h); err != nil {
 		return result, err
 	}
-	result, lost, err := f.runUnder(waiting, names, command, signals, func() (grant, error) {
+	goodbye := func() farewell { return f.farewell(h) }
+	result, lost, err := f.runUnder(waiting, names, command, signals, goodbye, func() (grant, error) {
 		stop := func() {}
 		if !f.try {
 			stop = f.sayWhy(ctx, "for "+f.wanted(names), func(ctx context.Context) string { return f.inside(ctx, h.config, names) })
@@ -203,7 +205,7 @@ func (f *lockFlags) lockThrough(
 		return result, err
 	}
 	defer r.close()
-	result, lost, err := f.runUnder(waiting, names, command, signals, func() (grant, error) {
+	result, lost, err := f.runUnder(waiting, names, command, signals, r.farewell, func() (grant, error) {
 		var groups []string
 		if f.group != "" {
 			groups = f.groups()

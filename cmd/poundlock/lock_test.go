@@ -29,6 +29,7 @@ type stage struct {
 	dir    string
 	local  *server.Local
 	flags  []string // that name the cluster
+	config poundlock.Config
 	client *poundlock.Client
 }
 
@@ -48,6 +49,7 @@ func newStage(t *testing.T) *stage {
 		config.Servers = append(config.Servers, poundlock.Server(p))
 		names = append(names, p.Name+"="+p.Addr)
 	}
+	s.config = config
 	s.flags = []string{"--clock-bound", bound.String(), "--servers", strings.Join(names, ",")}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

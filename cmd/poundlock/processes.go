@@ -30,7 +30,7 @@ func processes() (all []*cobra.Command) {
 			return &cli.Status{Code: code, Err: err}
 		},
 		supervise.WatchdogCommand: func(_ *cobra.Command, args []string) error {
-			return supervise.Watch(args, os.Stdin, os.Stdout, os.Stderr)
+			return supervise.Watch(args, os.Stdin, os.Stdout, os.Stderr, sayFarewell)
 		},
 		tetherName: func(_ *cobra.Command, args []string) error {
 			load.Tether()

@@ -23,6 +23,7 @@ import (
 // holds something counts on what the peer said last.
 type remote struct {
 	api     pb.LockServiceClient
+	addr    string
 	session string
 	lease   time.Duration
 	stop    context.CancelFunc
@@ -36,14 +37,7 @@ type remote struct {
 
 // dialRemote opens a session at an address, host:port or unix:/path.
 func dialRemote(ctx context.Context, addr string, lease time.Duration) (*remote, error) {
-	target := &http.Transport{}
-	if path, ok := transport.Unix(addr); ok {
-		target.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, "unix", path)
-		}
-		addr = "localhost"
-	}
-	r := &remote{news: make(chan struct{}, 1), api: pb.NewLockServiceClient(&http.Client{Transport: target}, "http://"+addr), lease: lease}
+	r := &remote{news: make(chan struct{}, 1), api: newLockService(addr), addr: addr, lease: lease}
 	soon, enough := context.WithTimeoutCause(ctx, firstAnswer, errors.New("no answer: it may be waiting for the other peers"))
 	defer enough()
 	opened, err := r.api.OpenSession(soon, &pb.OpenSessionRequest{Label: label(), LeaseMs: uint32(lease.Milliseconds())})
@@ -69,6 +63,18 @@ func dialRemote(ctx context.Context, addr string, lease time.Duration) (*remote,
 		}
 	})
 	return r, nil
+}
+
+// newLockService is the API at an address.
+func newLockService(addr string) pb.LockServiceClient {
+	target := &http.Transport{}
+	if path, ok := transport.Unix(addr); ok {
+		target.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", path)
+		}
+		addr = "localhost"
+	}
+	return pb.NewLockServiceClient(&http.Client{Transport: target}, "http://"+addr)
 }
 
 // renew asks for the session to go on, and ends the grant that is lost, or may be. It returns how long what is held is so.
@@ -177,7 +183,12 @@ func (r *remote) close() {
 	r.renewer.Wait()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	_, _ = r.api.CloseSession(ctx, &pb.CloseSessionRequest{SessionId: r.session}) // else its lease ends
+	_ = closeRemote(ctx, r.api, r.session) // else its lease ends
+}
+
+func closeRemote(ctx context.Context, api pb.LockServiceClient, session string) error {
+	_, err := api.CloseSession(ctx, &pb.CloseSessionRequest{SessionId: session})
+	return err
 }
 
 // remoteError is an error of the API as one of package poundlock, whose text it keeps.

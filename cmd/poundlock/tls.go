@@ -14,7 +14,7 @@ import (
 
 // certificates opens the files of the --tls- flags, once; nil when none is given.
 func (f *clusterFlags) certificates() (*certs.Store, error) {
-	files := certs.Files{Cert: f.tlsCert, Key: f.tlsKey, CA: f.tlsCA, ServerName: f.tlsName}
+	files := f.files()
 	if f.store != nil || files == (certs.Files{}) {
 		return f.store, nil
 	}
@@ -31,6 +31,10 @@ func (f *clusterFlags) certificates() (*certs.Store, error) {
 	}
 	f.store = store
 	return store, nil
+}
+
+func (f *clusterFlags) files() certs.Files {
+	return certs.Files{Cert: f.tlsCert, Key: f.tlsKey, CA: f.tlsCA, ServerName: f.tlsName}
 }
 
 // clientTLS is nil when no flag of TLS is given. Without an authority the

@@ -129,13 +129,17 @@ func TestBeyondOrphaned(t *testing.T) {
 	o := asNobody(t)
 	t.Parallel()
 	l := script(t, o, strange)
-	leader, root := l.pid("pid2"), l.pid("pid")
+	leader, root, dog := l.pid("pid2"), l.pid("pid"), l.watchdog()
 	l.cmd.Process.Kill()
 	l.says("poundlock was killed: process group")
 	l.says(noRight + "; it runs on when somebody else has the lock")
 	eventually(t, patience, "the leader ends", gone(leader))
 	if !proctest.Running(root) || strings.Contains(l.stderr.String(), "ending its command") {
 		t.Errorf("root's process running %v, stderr: %s", proctest.Running(root), l.stderr.String())
+	}
+	eventually(t, patience, "the watchdog has ended", gone(dog))
+	if l.saidGoodbye() {
+		t.Error("the watchdog says good-bye while root's process runs")
 	}
 	l.letEnd()
 	eventually(t, patience, "it ends by itself", gone(root))

@@ -4,6 +4,7 @@ package supervise
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -110,6 +111,15 @@ func (c cgroup) populated() bool {
 	}
 	text, err := os.ReadFile(c.file("events"))
 	return err == nil && bytes.Contains(text, []byte("populated 1"))
+}
+
+// empty reports whether no process in it, nor below it, lives, for certain.
+func (c cgroup) empty() bool {
+	if c == "" {
+		return true
+	}
+	text, err := os.ReadFile(c.file("events"))
+	return errors.Is(err, os.ErrNotExist) || err == nil && bytes.Contains(text, []byte("populated 0"))
 }
 
 // holds reports whether a process is in it, or below it. A process with the right to do so,

@@ -15,7 +15,8 @@
 //     the gate.
 //   - The watchdog, in a session of its own, reads the process group and the ends
 //     of the lease from a pipe. When the pipe ends without a goodbye, or when the
-//     last lease end is about to pass, it ends the group.
+//     last lease end is about to pass, it ends the group. If the supervisor has ended, and all of
+//     the group has for certain, it gives up the lock in its place: its program knows how (SetFarewell).
 //
 // What leaves the process group (setsid, the jobs of an interactive shell) is not
 // followed, and a process of another user, such as that of a set-uid program, cannot be

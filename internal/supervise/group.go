@@ -14,6 +14,7 @@ import (
 type group struct {
 	id   int // of the process group
 	tree cgroup
+	mark string // an entry of the command's environment, which nobody else's has
 }
 
 // signal is without effect on a group that has ended.
@@ -27,6 +28,37 @@ func (g group) alive() bool {
 		}
 	}
 	return g.tree.populated()
+}
+
+// over reports, when the group has ended, whether all of the command has, for certain. Where alive and over are both false
+// nobody can know: the group may have processes that this one cannot see. The watchdog of a lock that the command held itself
+// has a moment to end.
+func (g group) over() bool {
+	for until := now() + time.Second; !g.ended() || len(g.strays()) > 0; time.Sleep(10 * time.Millisecond) {
+		if now() >= until {
+			return false
+		}
+	}
+	return true
+}
+
+func (g group) ended() bool {
+	// Nothing that is started while others look for it outlives that.
+	if syscall.Kill(-g.id, syscall.SIGKILL) != syscall.ESRCH {
+		if live, known := members(g.id); !known || len(live) > 0 || !allVisible() {
+			return false
+		}
+	}
+	return g.tree.empty()
+}
+
+// strays are, once the group has ended, the processes of the command that had left it. They are known by the environment
+// that they have from the command.
+func (g group) strays() []int {
+	if g.mark == "" {
+		return nil
+	}
+	return marked(g.mark)
 }
 
 // beyond reports whether a process of the group lives that this one has no right to end:

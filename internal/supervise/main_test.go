@@ -3,9 +3,11 @@
 package supervise
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -26,7 +28,7 @@ func TestMain(m *testing.M) {
 			fmt.Fprintln(os.Stderr, "gate:", err)
 			os.Exit(status)
 		case WatchdogCommand:
-			if err := Watch(os.Args[2:], os.Stdin, os.Stdout, os.Stderr); err != nil {
+			if err := Watch(os.Args[2:], os.Stdin, os.Stdout, os.Stderr, farewell); err != nil {
 				fmt.Fprintln(os.Stderr, err)
 				os.Exit(1)
 			}
@@ -81,10 +83,12 @@ func pretend(args []string) int {
 			}
 		}()
 	}
+	mark := fmt.Sprintf("PRETENDER=%d", os.Getpid())
 	start := time.Now()
 	c := Command{
 		Args:   args[6:],
-		Env:    os.Environ(),
+		Env:    append(os.Environ(), mark),
+		Mark:   mark,
 		Name:   "pretence",
 		Lease:  lease,
 		Lost:   lost,
@@ -110,6 +114,11 @@ func pretend(args []string) int {
 		if c.Watchdog, err = StartWatchdog(c.Name, c.OnLoss, grace); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
+		}
+		dir, _ := os.Getwd()
+		will, _ := json.Marshal(filepath.Join(dir, "farewell"))
+		if err := c.Watchdog.SetFarewell(will); err != nil {
+			panic(err)
 		}
 	}
 	result, err := c.Run()
@@ -145,4 +154,13 @@ func beat() {
 		}
 		time.Sleep(2 * time.Millisecond)
 	}
+}
+
+// farewell writes the time to the file that it is told.
+func farewell(will []byte) error {
+	var path string
+	if err := json.Unmarshal(will, &path); err != nil {
+		return err
+	}
+	return os.WriteFile(path, []byte(time.Now().Format(time.RFC3339Nano+"\n")), 0o600)
 }

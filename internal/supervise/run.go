@@ -15,6 +15,9 @@ import (
 type Command struct {
 	Args []string // the command, looked up in PATH, and its arguments
 	Env  []string
+	// Mark is an entry of Env that is no other command's. What the command has started is known by it, also where it
+	// has left the group: then no farewell is said. "": none.
+	Mark string
 
 	Name  string        // of the lock, for messages
 	Lease time.Duration // how long the lock outlives its holder's silence
@@ -133,7 +136,7 @@ func (r *run) start() error {
 	if err != nil {
 		return err
 	}
-	r.child, r.group = child, group{id: child.pid, tree: enclose(child.pid)}
+	r.child, r.group = child, group{child.pid, enclose(child.pid), r.Mark}
 	if r.dog != nil {
 		if err := r.dog.arm(r.group, r.leaseIn, r.end); err != nil {
 			child.gate.Close()
@@ -264,6 +267,7 @@ func (r *run) left() (left time.Duration, limited bool) {
 // replaceWatchdog starts another watchdog. That may take longer than the lease on
 // a busy machine, and the lease is watched meanwhile.
 func (r *run) replaceWatchdog() {
+	will := r.dog.will
 	r.dog.Close()
 	r.dog = nil
 	next, group, lease, end := make(chan *Watchdog, 1), r.group, r.leaseIn, r.end
@@ -271,7 +275,11 @@ func (r *run) replaceWatchdog() {
 	go func() {
 		dog, err := StartWatchdog(r.Name, r.OnLoss, r.Grace)
 		if err == nil {
-			if err = dog.arm(group, lease, end); err != nil {
+			if err = dog.arm(group, lease, end); err == nil {
+				// Not before: without its group it would say good-bye while the command runs.
+				err = dog.SetFarewell(will)
+			}
+			if err != nil {
 				dog.Close()
 			}
 		}

@@ -57,6 +57,34 @@ func members(group int) (live []int, known bool) {
 	return live, known
 }
 
+// marked are the processes, as far as this one may look, that began with an entry in their environment, and that
+// can still do something.
+func marked(entry string) (pids []int) {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return nil
+	}
+	defer dir.Close()
+	names, _ := dir.Readdirnames(-1)
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil {
+			continue
+		}
+		// That of a process which has ended is empty.
+		if env, _ := os.ReadFile("/proc/" + name + "/environ"); bytes.Contains(append([]byte{0}, env...), []byte("\x00"+entry+"\x00")) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// allVisible reports whether this process sees those of other users, too.
+func allVisible() bool {
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	return err == nil && !bytes.Contains(mounts, []byte("hidepid="))
+}
+
 // stopGroup sends SIGTSTP to this process's group, with the signal's default
 // action in this process: os/signal keeps the runtime's handler, which does
 // nothing, for a signal that it once asked for. The caller calls restore when the

@@ -16,6 +16,11 @@ func childAttr(syscall.Signal) *syscall.SysProcAttr {
 // members are not known here: the grace is waited for.
 func members(int) (live []int, known bool) { return nil, false }
 
+// marked are not known either.
+func marked(string) []int { return nil }
+
+func allVisible() bool { return false }
+
 // stopGroup stops this process's group, though no shell may be there to continue
 // it: os/signal does not give the default action of SIGTSTP back.
 func stopGroup() (restore func()) {

@@ -40,7 +40,10 @@ func notice(lease, grace time.Duration) time.Duration { return min(grace, lease/
 // Watch is the watchdog. Its arguments are the name of the lock, the Action and
 // the grace. It reads from in what a Watchdog sends, tells it on out what it does,
 // and the user on log. It returns when it was told goodbye or has ended the group.
-func Watch(args []string, in io.Reader, out, log io.Writer) error {
+//
+// farewell gives up, soon, what a supervisor had that was killed. It is called with what SetFarewell was, and only
+// when the supervisor and all of the group have ended for certain.
+func Watch(args []string, in io.Reader, out, log io.Writer, farewell func(will []byte) error) error {
 	if len(args) != 3 {
 		return errors.New("supervise: a watchdog is started by poundlock lock, not by hand")
 	}
@@ -48,7 +51,7 @@ func Watch(args []string, in io.Reader, out, log io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("supervise: watchdog: %w", err)
 	}
-	w := &watch{name: args[0], action: Action(args[1]), grace: grace, out: out, log: log}
+	w := &watch{name: args[0], action: Action(args[1]), grace: grace, out: out, log: log, farewell: farewell}
 	if w.action != Term && w.action != Kill {
 		return fmt.Errorf("supervise: watchdog: bad action %q", args[1])
 	}
@@ -65,9 +68,14 @@ func Watch(args []string, in io.Reader, out, log io.Writer) error {
 type news struct {
 	Group int           // the process group
 	Tree  cgroup        // of the same command
+	Mark  string        // see Command
 	Lease time.Duration // its length
 	End   time.Duration // of the lease, by now
 	Bye   bool          // there is nothing left to watch
+
+	// Of a message with nothing else: see SetFarewell.
+	Farewell   json.RawMessage `json:",omitempty"`
+	Supervisor int             `json:",omitempty"` // its process id
 }
 
 type watch struct {
@@ -76,6 +84,10 @@ type watch struct {
 	grace  time.Duration
 	out    io.Writer
 	log    io.Writer
+
+	farewell   func(will []byte) error
+	will       []byte // nil: nothing to say
+	supervisor int
 
 	group group         // its id is 0 until known
 	lease time.Duration // its length
@@ -113,16 +125,20 @@ func (w *watch) run(in io.Reader) error {
 			case n.Bye:
 				return nil
 			case !open:
-				if w.group.id != 0 {
-					w.finish("poundlock was killed")
+				// Before the group was known no command can have begun: its gate is closed, and ends with its pipe.
+				if w.group.id == 0 || w.finish("poundlock was killed") {
+					w.sayGoodbye()
 				}
 				return nil
+			case n.Farewell != nil:
+				w.will, w.supervisor = n.Farewell, n.Supervisor
+				continue
 			case n.Group <= 1:
 				return fmt.Errorf("supervise: watchdog: bad process group %d", n.Group)
 			case w.group.id == 0:
 				fmt.Fprintln(w.out, "armed")
 			}
-			w.group, w.lease, w.end = group{id: n.Group, tree: n.Tree}, n.Lease, n.End
+			w.group, w.lease, w.end = group{n.Group, n.Tree, n.Mark}, n.Lease, n.End
 		case <-due:
 			if w.left() <= 0 {
 				w.finish("its lease is about to end")
@@ -143,8 +159,8 @@ func (w *watch) left() time.Duration {
 
 // finish ends the group, at the latest when the lease leaves no more time. A watchdog that
 // comes so late that half of the notice is gone, because it was stopped or the machine was,
-// asks nobody first.
-func (w *watch) finish(why string) {
+// asks nobody first. It reports whether all of the command has ended for certain, as far as that can be followed.
+func (w *watch) finish(why string) (over bool) {
 	fmt.Fprintln(w.out, "ending")
 	say := func(what string) { fmt.Fprintf(w.log, "poundlock: watchdog: lock %q: %s: %s\n", w.name, why, what) }
 	runsOn := func() { say(w.group.remains() + "; it runs on when somebody else has the lock") }
@@ -163,8 +179,27 @@ func (w *watch) finish(why string) {
 	}
 	switch ended := w.group.end(grace); {
 	case ended:
+		over = !beyond && w.group.over()
 		w.group.tree.remove()
 	case !beyond:
 		runsOn()
+	}
+	return over
+}
+
+// sayGoodbye gives up the lock of a supervisor that has ended, of whose command nothing is left: nobody can act under
+// the lock any more, as after its release. A supervisor whose pipe has ended may live, and be about to use its sessions again:
+// only its child sees for certain that it has ended, because then it is somebody else's.
+func (w *watch) sayGoodbye() {
+	if w.will == nil {
+		return
+	}
+	for until := now() + time.Second; os.Getppid() == w.supervisor; time.Sleep(time.Millisecond) {
+		if now() >= until {
+			return
+		}
+	}
+	if err := w.farewell(w.will); err != nil {
+		fmt.Fprintf(w.log, "poundlock: watchdog: lock %q: not everybody has heard that it is free, and its lease ends it there: %v\n", w.name, err)
 	}
 }

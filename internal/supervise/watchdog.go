@@ -4,6 +4,7 @@ package supervise
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,7 +21,8 @@ type Watchdog struct {
 	cmd    *exec.Cmd
 	grace  time.Duration
 	feed   *os.File
-	news   news          // that were sent last
+	news   news          // that were sent last, but for a farewell
+	will   []byte        // the last farewell
 	armed  chan struct{} // closed when it knows the group
 	ending chan struct{} // closed when it began to end the group
 	exited chan struct{} // closed when it is gone; ending is settled then
@@ -76,11 +78,26 @@ func (w *Watchdog) listen(answers io.Reader) {
 	}
 }
 
+// SetFarewell tells the watchdog what its program needs to say good-bye to those that keep the lock, for a supervisor that was
+// killed: JSON, which is handed to the farewell of Watch when nothing of the command is left. It travels by the pipe, where no other
+// user sees it. Call it before Run, again when it has changed. An empty one is none.
+func (w *Watchdog) SetFarewell(will []byte) error {
+	if w == nil || len(will) == 0 || bytes.Equal(will, w.will) {
+		return nil
+	}
+	w.will = will
+	// A long one is read while it is written.
+	w.feed.SetWriteDeadline(time.Now().Add(armTime))
+	if err := json.NewEncoder(w.feed).Encode(news{Farewell: will, Supervisor: os.Getpid()}); err != nil {
+		return fmt.Errorf("supervise: tell the watchdog: %w", err)
+	}
+	return nil
+}
+
 // arm tells the watchdog its group and the lease, and returns when it knows them.
 func (w *Watchdog) arm(g group, lease, end time.Duration) error {
-	const patience = 10 * time.Second
-	w.news = news{Group: g.id, Tree: g.tree, Lease: lease, End: end}
-	if err := w.send(patience); err != nil {
+	w.news = news{Group: g.id, Tree: g.tree, Mark: g.mark, Lease: lease, End: end}
+	if err := w.send(armTime); err != nil {
 		return fmt.Errorf("supervise: arm the watchdog: %w", err)
 	}
 	select {
@@ -88,10 +105,13 @@ func (w *Watchdog) arm(g group, lease, end time.Duration) error {
 		return nil
 	case <-w.exited:
 		return errors.New("supervise: the watchdog ended before it was armed")
-	case <-time.After(patience):
+	case <-time.After(armTime):
 		return errors.New("supervise: the watchdog does not answer")
 	}
 }
+
+// armTime is how long a watchdog may take to begin.
+const armTime = 10 * time.Second
 
 func (w *Watchdog) setEnd(end time.Duration) {
 	w.news.End = end

@@ -46,6 +46,16 @@ type Config struct {
 	// the locks of a crashed client sooner, longer survives longer pauses.
 	// Default 10s, 20ms to 10m; servers may allow less.
 	Lease time.Duration
+	// EndWithConnection has servers give the locks of this client to the next ones as soon as the system of this machine
+	// has ended its connections, which it does when this process is killed, and not when the lease has ended. The client
+	// in turn gives up at once what it holds at a server whose connection breaks, and acquires it anew.
+	//
+	// Set it only where both hold. Nothing acts under the locks but this process: a child that it has started may
+	// outlive it. And connections are direct: a proxy, a mesh, a gateway or a firewall that ends the servers' half of
+	// one while this process lives makes that server forget this client, as a restart does. Fewer than a third of
+	// the servers may do so at a time; one middle box that ends all of them lets somebody else in beside
+	// this client, until that has noticed.
+	EndWithConnection bool
 	// ClockBound is eps, the distance of every clock from real time; servers need
 	// the same. Default 50ms, at most 1s.
 	ClockBound time.Duration

@@ -156,6 +156,7 @@ func (f *front) greet(nc net.Conn) (*conn, error) {
 		return nil, err
 	}
 	c := newConn(f.n, nc, in, false, f.lease(h))
+	c.isSession = h.EndsWithConnection && !f.n.roles.isMember(h.From)
 	w, no := f.welcome(h, c)
 	if no != nil {
 		switch no.Code {

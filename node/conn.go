@@ -12,6 +12,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/poundlock/poundlock/protocol"
@@ -35,11 +36,13 @@ type conn struct {
 	nc    net.Conn
 	in    *bufio.Reader
 	dials bool // this end dialed
-	lease time.Duration
-	wake  chan struct{}
-	done  chan struct{} // closed when the connection is
-	acker *time.Timer
-	eager *eager // nil: only the writer writes
+	// isSession: the session, of a client, ends with this connection. Constant once there is one.
+	isSession bool
+	lease     time.Duration
+	wake      chan struct{}
+	done      chan struct{} // closed when the connection is
+	acker     *time.Timer
+	eager     *eager // nil: only the writer writes
 
 	answers bool      // a frame has come that is no refusal; under s.receive
 	silence time.Time // when reading ends for lack of a frame; the reader's, as answers
@@ -94,7 +97,11 @@ func (c *conn) close(why error) {
 	c.why = why
 	close(c.done)
 	c.acker.Stop()
-	closeNow(c.nc)
+	if c.isSession && c.dials { // the member may give away what users here count on as soon as it is closed: leave comes first
+		interrupt(c.nc)
+	} else {
+		closeNow(c.nc)
+	}
 	for id, reply := range c.calls {
 		reply <- answer{err: why} // it has room
 		delete(c.calls, id)
@@ -109,6 +116,9 @@ func closeNow(nc net.Conn) {
 	}
 	nc.Close()
 }
+
+// interrupt ends what waits for a connection, which stays open.
+func interrupt(nc net.Conn) { nc.SetDeadline(time.Unix(1, 0)) }
 
 // ask sends a heartbeat at once, where this end sends any: with the answer comes what
 // the peer would acknowledge a while later.
@@ -149,10 +159,34 @@ func (c *conn) run() error {
 	writer.Go(c.write)
 	c.close(c.read())
 	writer.Wait()
-	c.s.detach(c)
+	c.leave()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.why
+}
+
+// leave takes the connection, which has ended, from its session. That goes on, unless it ends with its connection: at a client
+// whatever became of that, and all its users know when leave returns; at a member only when the client's system has closed it, because a
+// client that lives may count on the session else.
+func (c *conn) leave() {
+	c.mu.Lock()
+	why := c.why
+	c.mu.Unlock()
+	current := c.s.detach(c)
+	switch {
+	case !c.isSession:
+	case c.dials:
+		c.n.sessions.end(c.s, errBroken, nil)
+		c.n.each(func(*loop) {})
+	case current && closedByPeer(why):
+		c.n.sessions.end(c.s, errBroken, nil)
+	}
+}
+
+// closedByPeer reports whether the system of the other end has closed a connection, as far as this system can tell.
+func closedByPeer(why error) bool {
+	return errors.Is(why, io.EOF) || errors.Is(why, io.ErrUnexpectedEOF) ||
+		errors.Is(why, syscall.ECONNRESET) || errors.Is(why, syscall.EPIPE)
 }
 
 // write sends frames until the connection is closed: everything that waits goes

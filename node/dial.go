@@ -81,9 +81,9 @@ func (d *dialer) connect(t *table) (greeted bool, err error) {
 		return false, err
 	}
 	defer closeNow(nc)
-	stop := context.AfterFunc(t.ctx, func() { closeNow(nc) })
-	defer stop()
 	nc.SetDeadline(time.Now().Add(limit))
+	stop := context.AfterFunc(t.ctx, func() { interrupt(nc) })
+	defer stop()
 
 	s := d.n.sessions.lookup(d.id)
 	if s == nil {
@@ -103,7 +103,7 @@ func (d *dialer) connect(t *table) (greeted bool, err error) {
 	// Whoever replaces the table from now on finds the connection.
 	if !stop() {
 		c.close(errMoved)
-		c.s.detach(c)
+		c.leave()
 		return true, errMoved
 	}
 	nc.SetDeadline(time.Time{})
@@ -150,7 +150,7 @@ func (d *dialer) hello(nc net.Conn, s *session) error {
 		Incarnation: d.n.incarnation, Session: s.number, Resume: s.established,
 		Received: s.received(),
 		Members:  memberNames(d.n.c.Peers), Shards: d.n.c.Shards, Kinds: d.n.kinds(),
-		Lease: d.n.c.Lease, ClockBound: d.n.c.ClockBound, Label: d.n.c.Label,
+		Lease: d.n.c.Lease, ClockBound: d.n.c.ClockBound, Label: d.n.c.Label, EndsWithConnection: d.n.c.EndWithConnection,
 	}
 	s.mu.Unlock()
 	return writeFrame(nc, d.n.Epoch(), h.Append)
@@ -203,6 +203,7 @@ func (d *dialer) begin(
 		return nil, fmt.Errorf("%s: %s here, %s there", no.What, no.Mine, no.Yours)
 	}
 	c := newConn(d.n, nc, in, true, w.Lease)
+	c.isSession = d.n.c.EndWithConnection
 	s.mu.Lock()
 	isNew := s.agree(w.Incarnation, w.Label, w.Lease, sent)
 	lapsed := d.n.roles.leased(s.id) && s.lease.Lapsed(d.n.c.Boot())

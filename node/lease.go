@@ -35,6 +35,7 @@ var (
 	errRestarted = &end{"the peer restarted and has lost its memory", CauseRestarted, true}
 	errForgotten = &end{"the peer does not know the session any more: it has restarted, or ended it", CauseRestarted, true}
 	errNewer     = &end{"the peer began a new session", CauseReplaced, true}
+	errBroken    = &end{"the connection ended, and the session with it", CauseConnection, true}
 	errFailed    = &end{"the process of a lock failed here", CauseLockFailed, false}
 	errLost      = errors.New("the session is lost")
 	errNotDialed = errors.New("it has not connected to this process")

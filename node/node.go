@@ -49,6 +49,11 @@ type Config struct {
 	// Secret makes this a client, whose id is ClientID(Secret): NewSecret. Members are told it, and nobody else
 	// may be: whoever knows it can be this client.
 	Secret uint64
+	// EndWithConnection has a session of this client end with its connection: here before this end closes it, and
+	// at a member when the client's system has, which it does when the process is killed. Then nobody waits for the lease.
+	// It is for clients that reach members with nothing in between that could end one half of a connection, and
+	// for algorithms whose members each give a lease.
+	EndWithConnection bool
 	// Follows says that an earlier process was this client, and has ended: at members the sessions of this one end those.
 	Follows bool
 	System  protocol.Config
@@ -363,6 +368,8 @@ func (c *Config) complete() error {
 		return fmt.Errorf("no member has the id %d, and a client needs a secret", c.ID)
 	case !c.member() && c.Listener != nil:
 		return errors.New("a client does not listen")
+	case c.EndWithConnection && (c.member() || c.anyHost().Info().Detector != protocol.LeaseDetector):
+		return errors.New("EndWithConnection is for clients with leases")
 	case c.Journal != nil && (!c.member() || !onlyReplicas(c.Hosts) || c.Orphan == nil):
 		return errors.New("a journal is for members with replicas alone, and needs Orphan")
 	}

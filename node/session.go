@@ -133,19 +133,21 @@ func (s *session) attach(c *conn, received uint64) error {
 	return nil
 }
 
-// detach takes a connection that broke from the session, which goes on. A good-bye that
-// the peer has not heard is still to be said.
-func (s *session) detach(c *conn) {
+// detach takes a connection that broke from the session, which goes on, and reports whether that had no other one. A good-bye
+// that the peer has not heard is still to be said.
+func (s *session) detach(c *conn) (current bool) {
 	c.mu.Lock()
 	heard := c.heard
 	c.mu.Unlock()
 	s.mu.Lock()
-	if s.conn == c {
-		s.conn = nil
-		s.parted = s.parted && heard
-		s.n.lives.away(s.id, s.incarnation)
+	defer s.mu.Unlock()
+	if s.conn != c {
+		return false
 	}
-	s.mu.Unlock()
+	s.conn = nil
+	s.parted = s.parted && heard
+	s.n.lives.away(s.id, s.incarnation)
+	return true
 }
 
 // send appends a message, with the state of an object or without, or a refusal of a name, to the window. The writer is woken

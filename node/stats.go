@@ -88,6 +88,7 @@ const (
 	CauseLockFailed              // the process of a lock failed here
 	CauseRevoked                 // a process revoked the lease
 	CauseClosed                  // this node closes
+	CauseConnection              // its connection ended, and the session with it
 	causes                       // how many there are
 )
 
@@ -95,6 +96,7 @@ var causeNames = [causes]string{
 	CauseProtocol: "protocol", CauseBye: "bye", CauseLapsed: "lapsed", CauseRestarted: "restarted",
 	CauseReplaced: "replaced", CauseMisfit: "misfit", CauseOldTable: "old_table", CauseUnknown: "unknown_session", CauseFull: "full",
 	CauseTooMany: "too_many", CauseLockFailed: "lock_failed", CauseRevoked: "revoked", CauseClosed: "closed",
+	CauseConnection: "connection",
 }
 
 func (c Cause) String() string { return causeNames[c] }

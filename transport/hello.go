@@ -24,6 +24,9 @@ type Hello struct {
 	Lease       time.Duration // asked for; 0: whatever is the custom there
 	ClockBound  time.Duration // of From, for To to compare; 0: it has none
 	Label       string
+	// EndsWithConnection says that From takes the end of a connection for the end of the session. To may do so
+	// where From's system has ended it.
+	EndsWithConnection bool
 }
 
 // maxKinds bounds the list of a Hello.
@@ -51,6 +54,7 @@ func (h *Hello) fields(c *protocol.Codec) {
 	protocol.Upto(c, &h.Lease, math.MaxInt64)
 	protocol.Upto(c, &h.ClockBound, math.MaxInt64)
 	text(c, &h.Label, maxText)
+	c.Bool(&h.EndsWithConnection)
 }
 
 // Append appends the encoding of h as an item.

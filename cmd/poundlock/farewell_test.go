@@ -87,6 +87,8 @@ func TestStrayOfAKilledHolder(t *testing.T) {
 		t.Skip("SKIPPED: nobody knows here who has left a group")
 	}
 	s := newStage(t)
+	const lease = 4 * time.Second
+	s.flags = append(s.flags, "--lease", lease.String())
 	p := s.start("lock", `setsid sh -c 'echo $$ >stray; exec sleep 60' & until test -s stray; do sleep 0.02; done; echo $$ >pid; wait`)
 	s.await("pid")
 	stray := s.await("stray")

@@ -34,22 +34,26 @@ func (g group) alive() bool {
 // nobody can know: the group may have processes that this one cannot see. The watchdog of a lock that the command held itself
 // has a moment to end.
 func (g group) over() bool {
-	for until := now() + time.Second; !g.ended() || len(g.strays()) > 0; time.Sleep(10 * time.Millisecond) {
+	gone := false // then its number may be another one's
+	for until := now() + time.Second; ; time.Sleep(10 * time.Millisecond) {
+		gone = gone || g.gone()
+		if gone && g.tree.empty() && len(g.strays()) == 0 {
+			return true
+		}
 		if now() >= until {
 			return false
 		}
 	}
-	return true
 }
 
-func (g group) ended() bool {
+// gone reports whether the process group has nobody left who can do something, for certain.
+func (g group) gone() bool {
 	// Nothing that is started while others look for it outlives that.
-	if syscall.Kill(-g.id, syscall.SIGKILL) != syscall.ESRCH {
-		if live, known := members(g.id); !known || len(live) > 0 || !allVisible() {
-			return false
-		}
+	if syscall.Kill(-g.id, syscall.SIGKILL) == syscall.ESRCH {
+		return true
 	}
-	return g.tree.empty()
+	live, known := members(g.id)
+	return known && len(live) == 0 && allVisible()
 }
 
 // strays are, once the group has ended, the processes of the command that had left it. They are known by the environment

@@ -257,13 +257,10 @@ func (f *holdFlags) watchdog(names []string, goodbye farewell) (*supervise.Watch
 		return nil, nil
 	}
 	dog, err := supervise.StartWatchdog(title(names), f.action(), time.Duration(f.grace))
-	if err == nil {
-		err = dog.SetFarewell(goodbye.encode())
-	}
 	if err != nil {
-		dog.Close()
 		return nil, &cli.Status{Code: cli.ExitCannotRun, Err: err}
 	}
+	dog.SetFarewell(goodbye.encode())
 	return dog, nil
 }
 
@@ -289,15 +286,11 @@ func (f *holdFlags) runUnder(
 		}
 		err = &cli.Status{Code: 128 + int(s)}
 	}
-	if err == nil { // the session may be another one by now
-		if err = dog.SetFarewell(goodbye().encode()); err != nil {
-			g.Unlock()
-		}
-	}
 	if err != nil {
 		dog.Close()
 		return result, nil, err
 	}
+	dog.SetFarewell(goodbye().encode()) // the session may be another one by now
 	var tokens []string
 	for _, token := range g.Tokens() {
 		tokens = append(tokens, strconv.FormatUint(token, 10))

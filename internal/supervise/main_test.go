@@ -117,9 +117,7 @@ func pretend(args []string) int {
 		}
 		dir, _ := os.Getwd()
 		will, _ := json.Marshal(filepath.Join(dir, "farewell"))
-		if err := c.Watchdog.SetFarewell(will); err != nil {
-			panic(err)
-		}
+		c.Watchdog.SetFarewell(will)
 	}
 	result, err := c.Run()
 	if err != nil {

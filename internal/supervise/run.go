@@ -275,12 +275,10 @@ func (r *run) replaceWatchdog() {
 	go func() {
 		dog, err := StartWatchdog(r.Name, r.OnLoss, r.Grace)
 		if err == nil {
-			if err = dog.arm(group, lease, end); err == nil {
-				// Not before: without its group it would say good-bye while the command runs.
-				err = dog.SetFarewell(will)
-			}
-			if err != nil {
+			if err = dog.arm(group, lease, end); err != nil {
 				dog.Close()
+			} else { // not before: without its group it would say good-bye while the command runs
+				dog.SetFarewell(will)
 			}
 		}
 		if err != nil {

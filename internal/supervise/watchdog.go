@@ -80,18 +80,16 @@ func (w *Watchdog) listen(answers io.Reader) {
 
 // SetFarewell tells the watchdog what its program needs to say good-bye to those that keep the lock, for a supervisor that was
 // killed: JSON, which is handed to the farewell of Watch when nothing of the command is left. It travels by the pipe, where no other
-// user sees it. Call it before Run, again when it has changed. An empty one is none.
-func (w *Watchdog) SetFarewell(will []byte) error {
+// user sees it. Call it before Run, again when it has changed. An empty one is none. A watchdog that cannot be told, because it has
+// ended as it began, cannot be armed either, and Run says so.
+func (w *Watchdog) SetFarewell(will []byte) {
 	if w == nil || len(will) == 0 || bytes.Equal(will, w.will) {
-		return nil
+		return
 	}
 	w.will = will
 	// A long one is read while it is written.
 	w.feed.SetWriteDeadline(time.Now().Add(armTime))
-	if err := json.NewEncoder(w.feed).Encode(news{Farewell: will, Supervisor: os.Getpid()}); err != nil {
-		return fmt.Errorf("supervise: tell the watchdog: %w", err)
-	}
-	return nil
+	_ = json.NewEncoder(w.feed).Encode(news{Farewell: will, Supervisor: os.Getpid()})
 }
 
 // arm tells the watchdog its group and the lease, and returns when it knows them.

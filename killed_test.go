@@ -21,8 +21,17 @@ import (
 // two processes say so, or one that was killed itself had begun to, changes nothing.
 func TestCloseKilled(t *testing.T) {
 	t.Parallel()
+	for _, option := range []bool{false, true} {
+		t.Run(fmt.Sprintf("option=%v", option), func(t *testing.T) {
+			t.Parallel()
+			closeKilled(t, option)
+		})
+	}
+}
+
+func closeKilled(t *testing.T, option bool) {
 	l, config := startLocal(t)
-	config.Lease = time.Minute
+	config.Lease, config.EndWithConnection = time.Minute, option
 	killed, next := dial(t, config), dial(t, config) // the first one lives: it stands for connections that linger
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()

@@ -51,7 +51,7 @@ type Config struct {
 	// in turn gives up at once what it holds at a server whose connection breaks, and acquires it anew.
 	//
 	// Set it only where both hold. Nothing acts under the locks but this process: a child that it has started may
-	// outlive it. And connections are direct: a proxy, a mesh, a gateway or a firewall that ends the servers' half of
+	// outlive it, and so do others for whom it holds locks. And connections are direct: a proxy, a mesh, a gateway or a firewall that ends the servers' half of
 	// one while this process lives makes that server forget this client, as a restart does. Fewer than a third of
 	// the servers may do so at a time; one middle box that ends all of them lets somebody else in beside
 	// this client, until that has noticed.

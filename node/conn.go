@@ -160,6 +160,11 @@ func (c *conn) run() error {
 	c.close(c.read())
 	writer.Wait()
 	c.leave()
+	return c.ended()
+}
+
+// ended is why the connection was closed.
+func (c *conn) ended() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.why
@@ -169,16 +174,13 @@ func (c *conn) run() error {
 // whatever became of that, and all its users know when leave returns; at a member only when the client's system has closed it, because a
 // client that lives may count on the session else.
 func (c *conn) leave() {
-	c.mu.Lock()
-	why := c.why
-	c.mu.Unlock()
 	current := c.s.detach(c)
 	switch {
 	case !c.isSession:
 	case c.dials:
 		c.n.sessions.end(c.s, errBroken, nil)
 		c.n.each(func(*loop) {})
-	case current && closedByPeer(why):
+	case current && closedByPeer(c.ended()):
 		c.n.sessions.end(c.s, errBroken, nil)
 	}
 }
@@ -199,6 +201,8 @@ func (c *conn) write() {
 	buffer := c.n.buffers.Get().(*[]byte)
 	for {
 		select {
+		case <-c.done:
+			return
 		case <-heartbeat.C: // also when there is always something to write
 			heartbeat.Reset(interval)
 			beat = c.beats()

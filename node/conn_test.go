@@ -1,6 +1,9 @@
 package node
 
 import (
+	"bufio"
+	"errors"
+	"net"
 	"testing"
 	"time"
 )
@@ -32,5 +35,18 @@ func TestLateDebt(t *testing.T) {
 	case <-c.wake:
 		t.Error("the writer is called for nothing")
 	default:
+	}
+}
+
+// A connection that ends while its reader has something else to do is not waited for again, though it is closed only later.
+func TestInterrupted(t *testing.T) {
+	near, far := net.Pipe()
+	defer far.Close()
+	defer near.Close()
+	c := newConn(nil, near, bufio.NewReader(near), true, time.Minute)
+	c.isSession = true
+	c.close(errMoved)
+	if _, _, err := c.readFrame(time.Minute); !errors.Is(err, errMoved) {
+		t.Errorf("%v, want %v", err, errMoved)
 	}
 }

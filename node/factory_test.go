@@ -11,7 +11,7 @@ import (
 // message delay was measured since it was made.
 func TestSpareProcesses(t *testing.T) {
 	n, err := newNode(Config{
-		Secret: 1, Peers: []Peer{{"s1", "h:1"}, {"s2", "h:2"}, {"s3", "h:3"}, {"s4", "h:4"}},
+		Secret: 1, Peers: []Peer{{Name: "s1", Addr: "h:1"}, {Name: "s2", Addr: "h:2"}, {Name: "s3", Addr: "h:3"}, {Name: "s4", Addr: "h:4"}},
 		Hosts: map[Kind]Host{Mutex: HostOf(sigma.Algorithm)},
 	})
 	if err != nil {

@@ -1,6 +1,8 @@
 package sigma
 
 import (
+	"slices"
+
 	"github.com/poundlock/poundlock/protocol"
 )
 
@@ -273,15 +275,16 @@ func (c *Client) supported(s *view, now int64, out *protocol.Out[Message]) {
 // pause, for the answers of a hand-over do not arrive all at once. Otherwise it
 // rests until a server tells it that it supports it now, which gives nothing away.
 func (c *Client) evaluate(now int64, out *protocol.Out[Message]) {
-	if c.supporters() >= c.m { // line 11
+	k := c.supporters()
+	if k >= c.m { // line 11
 		c.win(false, now, out)
 		return
 	}
-	split := c.supporters() > 0 && c.split()
+	split := func() bool { return k > 0 && c.split() } // asked last: it looks at all servers, several times
 	switch {
-	case c.once && !split && !c.hopes():
+	case c.once && !c.hopes() && !split():
 		c.leave(c.short(), now, out)
-	case !c.resting && split:
+	case !c.resting && split():
 		c.resting = true
 		out.SetTimer(retryTimer, c.backOff, c.backOff)
 	}
@@ -352,12 +355,18 @@ func (c *Client) split() bool {
 	case c.wants() != (choice{}):
 		return !c.hopes()
 	}
+	var room [8]request // of as many sides without an allocation
+	return !slices.ContainsFunc(c.sides(room[:0]), c.possible)
+}
+
+// sides appends to sides whom the servers said they support, each once: even of many servers most name the same few.
+func (c *Client) sides(sides []request) []request {
 	for j := range c.servers {
-		if c.possible(c.servers[j].side()) {
-			return false
+		if p := c.servers[j].side(); !slices.Contains(sides, p) {
+			sides = append(sides, p)
 		}
 	}
-	return true
+	return sides
 }
 
 // possible reports whether a quorum may support a side: the servers that say so and

@@ -61,6 +61,9 @@ func BenchmarkSigma(b *testing.B) {
 		c.Delay = exponential
 		bench(b, fmt.Sprintf("clients=%d/exponential", k), sigma.Algorithm, c, 20)
 	}
+	c := saturated(100, 1, constant)
+	c.Clients = 100
+	bench(b, "n=100/clients=100/constant", sigma.Algorithm, c, 400)
 }
 
 // Short runs as those who hunt make them: new memory for each, and the same.

@@ -19,75 +19,84 @@ const none = ^uint32(0)
 
 // transmission is how long a message takes by its size.
 func (s *simulator[M]) transmission(m *M) int64 {
-	if s.bit32 == 0 {
+	if s.engine.bit32 == 0 {
 		return 0
 	}
-	return int64(s.bit32 * float64(s.alg.Ints(*m)))
+	return int64(s.engine.bit32 * float64(s.alg.Ints(*m)))
 }
 
 // count counts copies of a message.
 func (s *simulator[M]) count(from uint32, m *M, copies int) {
-	if s.alg.Registers != nil {
-		s.found(history.WellFormed, s.Names.Of(protocol.ID(from))+" sends a message, and its algorithm shares memory")
+	e := &s.engine
+	if e.Registers != nil {
+		e.found(history.WellFormed, e.Names.Of(protocol.ID(from))+" sends a message, and its algorithm shares memory")
 		return
 	}
 	kind := s.alg.KindOf(*m)
-	s.byKind[kind] += copies
-	if !s.overhead[kind] {
-		s.own += copies
-		s.integers += copies * s.alg.Ints(*m)
+	e.byKind[kind] += copies
+	if !e.overhead[kind] {
+		e.own += copies
+		e.integers += copies * s.alg.Ints(*m)
 	}
-	if kind == s.setToken {
-		if u := s.procs[from].user; u >= 0 {
-			s.users[u].slow = true
+	if kind == e.setToken {
+		if u := e.procs[from].user; u >= 0 {
+			e.users[u].slow = true
 		}
 	}
 }
 
 func (s *simulator[M]) send(from uint32, to protocol.ID, m *M, again bool) {
-	if to >= protocol.ID(len(s.procs)) || uint32(to) == from {
-		s.found(history.WellFormed, fmt.Sprintf("%s sent to %s: itself, or nobody",
-			s.Names.Of(protocol.ID(from)), s.Names.Of(to)))
+	e := &s.engine
+	if to >= protocol.ID(len(e.procs)) || uint32(to) == from {
+		e.found(history.WellFormed, fmt.Sprintf("%s sent to %s: itself, or nobody",
+			e.Names.Of(protocol.ID(from)), e.Names.Of(to)))
 		return
 	}
 	if again {
-		s.Retransmitted++
+		e.Retransmitted++
 	} else {
 		s.count(from, m, 1)
 	}
-	if s.procs[to].process == nil {
+	if !e.procs[to].up {
 		return
 	}
 	s.carry(from, deliver, uint32(to), s.flight(from, m, 1), s.transmission(m))
 }
 
 // carry puts a message on its way, to one process or, where one item stands for
-// all copies, to all; or an access to a register. Where all take equally long and nothing pauses it follows those
-// that are on their way.
+// all copies, to all.
 func (s *simulator[M]) carry(from uint32, kind uint64, to, slot uint32, transmission int64) {
-	for range s.copies(slot) {
-		if s.even && s.procs[from].pausedUntil <= s.now {
-			s.queue.follow(s.item(s.now+int64(s.cfg.Delay.A), kind, to, slot))
-		} else {
-			s.push(s.arrival(from, to, transmission), kind, to, slot)
-		}
+	copies := 1
+	if s.engine.isLossy() {
+		copies = s.copies(slot)
+	}
+	for range copies {
+		s.engine.leave(from, kind, to, slot, transmission)
+	}
+}
+
+// leave lets one copy of a message leave, or an access to a register begin. Where all take equally long and nothing pauses it
+// follows those that are on their way.
+func (s *engine) leave(from uint32, kind uint64, to, slot uint32, transmission int64) {
+	if s.even && s.procs[from].pausedUntil <= s.now {
+		s.queue.follow(s.item(s.now+int64(s.cfg.Delay.A), kind, to, slot))
+	} else {
+		s.push(s.arrival(from, to, transmission), kind, to, slot)
 	}
 }
 
 // isLossy reports whether messages may be lost or repeated.
-func (s *simulator[M]) isLossy() bool { return s.cfg.Loss > 0 || s.cfg.Dup > 0 }
+func (s *engine) isLossy() bool { return s.cfg.Loss > 0 || s.cfg.Dup > 0 }
 
-// copies draws how many copies arrive of the one in slot.
+// copies draws how many copies arrive of the one in slot, where messages may be lost or repeated.
 func (s *simulator[M]) copies(slot uint32) int {
 	switch {
-	case !s.isLossy():
-		return 1
-	case s.losses.Float64() < s.cfg.Loss:
-		s.Lost++
+	case s.engine.losses.Float64() < s.engine.cfg.Loss:
+		s.engine.Lost++
 		s.land(slot)
 		return 0
-	case s.losses.Float64() < s.cfg.Dup:
-		s.Duplicated++
+	case s.engine.losses.Float64() < s.engine.cfg.Dup:
+		s.engine.Duplicated++
 		s.flights[slot].copies++
 		return 2
 	}
@@ -95,21 +104,22 @@ func (s *simulator[M]) copies(slot uint32) int {
 }
 
 func (s *simulator[M]) broadcast(from uint32, m *M) {
-	copies := s.cfg.N
-	if int(from) < s.cfg.N {
+	e := &s.engine
+	copies := e.cfg.N
+	if int(from) < e.cfg.N {
 		copies--
 	}
-	if copies == 0 || s.crowded() {
+	if copies == 0 || e.crowded(len(s.flights)) {
 		return
 	}
 	s.count(from, m, copies)
 	slot, transmission := s.flight(from, m, uint32(copies)), s.transmission(m)
-	if s.oneItem && !s.isLossy() {
+	if e.oneItem && !e.isLossy() {
 		s.carry(from, broadcast, 0, slot, transmission)
-		s.seq += uint64(s.cfg.N) // the copies' numbers, as if they were items
+		e.seq += uint64(e.cfg.N) // the copies' numbers, as if they were items
 		return
 	}
-	for to := range uint32(s.cfg.N) {
+	for to := range uint32(e.cfg.N) {
 		if to != from {
 			s.carry(from, deliver, to, slot, transmission)
 		}
@@ -117,7 +127,7 @@ func (s *simulator[M]) broadcast(from uint32, m *M) {
 }
 
 // arrival draws when a message that process from sends now reaches to.
-func (s *simulator[M]) arrival(from, to uint32, transmission int64) int64 {
+func (s *engine) arrival(from, to uint32, transmission int64) int64 {
 	p := &s.procs[from]
 	at := max(s.now, p.pausedUntil) + s.delay(&p.random.delay) + transmission
 	if s.ordered {
@@ -152,7 +162,7 @@ func (s *simulator[M]) land(slot uint32) {
 
 func (s *simulator[M]) arriveAtAll(it item) {
 	from := s.flights[it.slot].from
-	for to := range uint32(s.cfg.N) {
+	for to := range uint32(s.engine.cfg.N) {
 		if to != from {
 			s.arrive(item{it.at, it.key + uint64(to)<<kindBits - broadcast + deliver, to, it.slot})
 		}
@@ -161,36 +171,37 @@ func (s *simulator[M]) arriveAtAll(it item) {
 
 // arrive delivers a message, unless something still holds it up.
 func (s *simulator[M]) arrive(it item) {
+	e := &s.engine
 	f := &s.flights[it.slot]
-	from, p := f.from, &s.procs[it.to]
-	if p.process == nil || p.died > 0 && it.key>>kindBits <= p.died {
+	from, p := f.from, &e.procs[it.to]
+	if !p.up || p.died > 0 && it.key>>kindBits <= p.died {
 		s.land(it.slot)
 		return
 	}
-	if until := s.heldUntil(from, it.to); until > s.now {
-		s.again(it, until)
+	if until := e.heldUntil(from, it.to); until > e.now {
+		e.again(it, until)
 		return
 	}
-	if s.Mutual {
-		if yes, held := s.takes(from, it); !yes {
+	if e.Mutual {
+		if yes, held := e.takes(from, it); !yes {
 			if !held {
 				s.land(it.slot)
 			}
 			return
 		}
-	} else if len(s.faults.apart) > 0 && s.lost(from, it) {
+	} else if len(e.faults.apart) > 0 && e.lost(from, it) {
 		s.land(it.slot)
 		return
 	}
 	s.land(it.slot)
-	if s.log != nil {
-		s.logVerb(scenario.Deliver, from, it.to, s.Names.Text(s.alg.Text(f.msg)))
+	if e.log != nil {
+		e.logVerb(scenario.Deliver, from, it.to, e.Names.Text(s.alg.Text(f.msg)))
 	}
 	s.step(it.to, protocol.NewReceive(protocol.ID(from)), &f.msg)
-	if len(s.faults.suspected) == 0 {
+	if len(e.faults.suspected) == 0 {
 		return
 	}
-	if by := s.procs[from].suspectedBy; int(it.to) < len(by) && by[it.to] {
-		s.suspects(it.to, from)
+	if by := e.procs[from].suspectedBy; int(it.to) < len(by) && by[it.to] {
+		e.suspects(it.to, from)
 	}
 }

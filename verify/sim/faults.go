@@ -60,7 +60,7 @@ type separation struct {
 	began        uint64 // sequence number at the beginning of the newest session, 0: the first one
 }
 
-func (s *simulator[M]) startFaults() {
+func (s *engine) startFaults() {
 	for i, f := range s.cfg.Faults {
 		s.push(int64(f.At), fault, 0, uint32(i))
 	}
@@ -71,29 +71,20 @@ func (s *simulator[M]) startFaults() {
 	s.every(s.cfg.PartitionEvery, partitions)
 }
 
-// processes are those that are up, by id.
-func (s *simulator[M]) processes() []protocol.Stateful {
-	procs := make([]protocol.Stateful, len(s.procs))
-	for id := range s.procs {
-		procs[id] = s.procs[id].process
-	}
-	return procs
-}
-
-func (s *simulator[M]) every(d time.Duration, kind uint64) {
+func (s *engine) every(d time.Duration, kind uint64) {
 	if end := int64(s.cfg.FaultsUntil); d > 0 && (end == 0 || s.now+int64(d) <= end) {
 		s.push(s.now+int64(d), kind, 0, 0)
 	}
 }
 
 // fault handles the items of the queue that are no process's or user's own.
-func (s *simulator[M]) fault(it item) {
+func (s *engine) fault(it item) {
 	f := &s.faults
 	switch it.key & (1<<kindBits - 1) {
 	case fault:
 		s.scheduled(s.cfg.Faults[it.slot])
 	case amnesias:
-		if s.cfg.Spaced > 0 && s.alg.Unsettled(s.processes()) >= s.cfg.Spaced {
+		if s.cfg.Spaced > 0 && s.unsettled() >= s.cfg.Spaced {
 			s.every(max(time.Microsecond, s.cfg.Delay.Mean()), amnesias) // look again soon
 			return
 		}
@@ -108,8 +99,8 @@ func (s *simulator[M]) fault(it item) {
 			if k := f.random.IntN(len(s.users)); !s.done(k) && s.isUp(s.users[k].proc) {
 				s.crash(s.users[k].proc)
 			}
-		case len(f.up) > 1 && s.alg.Enough(len(f.up)-1, s.cfg.N):
-			if id := f.up[f.random.IntN(len(f.up))]; s.alg.Spare(s.processes(), protocol.ID(id)) {
+		case len(f.up) > 1 && s.Info.Enough(len(f.up)-1, s.cfg.N):
+			if id := f.up[f.random.IntN(len(f.up))]; s.spare(id) {
 				s.crash(id)
 			}
 		}
@@ -154,7 +145,7 @@ func (s *simulator[M]) fault(it item) {
 	}
 }
 
-func (s *simulator[M]) scheduled(f scenario.Step) {
+func (s *engine) scheduled(f scenario.Step) {
 	id := uint32(f.Procs[0])
 	switch f.Verb {
 	case scenario.Amnesia:
@@ -190,7 +181,7 @@ func (s *simulator[M]) scheduled(f scenario.Step) {
 }
 
 // live lists the clients that are up, which in a peer algorithm is nobody.
-func (s *simulator[M]) live() []uint32 {
+func (s *engine) live() []uint32 {
 	var ids []uint32
 	for u := range s.users {
 		if p := s.users[u].proc; !s.done(u) && s.isUp(p) && int(p) >= s.cfg.N {
@@ -201,7 +192,7 @@ func (s *simulator[M]) live() []uint32 {
 }
 
 // forget lets a member lose its memory and start afresh at once.
-func (s *simulator[M]) forget(id uint32) {
+func (s *engine) forget(id uint32) {
 	s.logVerb(scenario.Amnesia, id, 0, "")
 	s.totals.Amnesias++
 	s.begin(id)
@@ -210,7 +201,7 @@ func (s *simulator[M]) forget(id uint32) {
 			s.suspects(id, c)
 		}
 	}
-	if s.alg.Detector == protocol.LeaseDetector {
+	if s.Detector == protocol.LeaseDetector {
 		for _, c := range s.live() {
 			s.push(s.now+s.detectorDelay(), news, c, id)
 		}
@@ -219,12 +210,13 @@ func (s *simulator[M]) forget(id uint32) {
 
 // crash stops a process: a member until it recovers, if it ever does, and a client for ever. A
 // new client takes over its entries.
-func (s *simulator[M]) crash(id uint32) {
+func (s *engine) crash(id uint32) {
 	s.logVerb(scenario.Crash, id, 0, "")
 	s.totals.Crashes++
 	p, f := &s.procs[id], &s.faults
 	k := int(p.user)
-	*p = process[M]{
+	s.drop(id)
+	*p = process{
 		user: p.user, incarnation: p.incarnation, last: p.last, suspectedBy: p.suspectedBy, random: p.random, died: s.seq,
 	}
 	if s.Peers {
@@ -239,7 +231,7 @@ func (s *simulator[M]) crash(id uint32) {
 		s.monitor.Crash(k, s.now)
 	}
 	switch {
-	case s.alg.Detector == protocol.NoDetector:
+	case s.Detector == protocol.NoDetector:
 	case s.Mutual:
 		s.bury(id)
 	case s.Peers:
@@ -248,7 +240,7 @@ func (s *simulator[M]) crash(id uint32) {
 		}
 	default:
 		after := int64(0)
-		if s.alg.Detector == protocol.LeaseDetector {
+		if s.Detector == protocol.LeaseDetector {
 			after = int64(s.cfg.Lease) // a member learns of a crash by the end of the lease
 		}
 		for _, j := range f.up {
@@ -267,7 +259,7 @@ func (s *simulator[M]) crash(id uint32) {
 	s.schedule(k, birth, int64(s.load.Thinks(k)))
 }
 
-func (s *simulator[M]) pause(id uint32, d int64) {
+func (s *engine) pause(id uint32, d int64) {
 	s.logStep(scenario.Step{Verb: scenario.Pause, Procs: []protocol.ID{protocol.ID(id)}, For: time.Duration(d)})
 	p := &s.procs[id]
 	p.pausedUntil = max(p.pausedUntil, s.now+d)
@@ -286,7 +278,7 @@ func (s *simulator[M]) pause(id uint32, d int64) {
 	}
 }
 
-func (s *simulator[M]) partition(side []protocol.ID, d int64) {
+func (s *engine) partition(side []protocol.ID, d int64) {
 	if len(side) == 0 {
 		return
 	}
@@ -303,7 +295,7 @@ func (s *simulator[M]) partition(side []protocol.ID, d int64) {
 
 // part lets the processes of a side and all others notice that they do not hear each other; those
 // of a side that pauses notice nothing.
-func (s *simulator[M]) part(side map[uint32]bool, until int64, pauses bool) {
+func (s *engine) part(side map[uint32]bool, until int64, pauses bool) {
 	up := s.faults.up
 	switch {
 	case !s.Pauses:
@@ -331,7 +323,7 @@ func (s *simulator[M]) part(side map[uint32]bool, until int64, pauses bool) {
 }
 
 // cut lets nothing through from one process to another until the time d has passed.
-func (s *simulator[M]) cut(from, to uint32, d int64) {
+func (s *engine) cut(from, to uint32, d int64) {
 	s.logStep(scenario.Step{Verb: scenario.Cut, Procs: []protocol.ID{protocol.ID(from), protocol.ID(to)}, For: time.Duration(d)})
 	f := &s.faults
 	f.cuts = slices.DeleteFunc(f.cuts, func(c cut) bool { return c.until <= s.now })
@@ -347,7 +339,7 @@ func (s *simulator[M]) cut(from, to uint32, d int64) {
 
 // heldUntil is when a message between two processes that is due now arrives, as
 // far as pauses and partitions go; not after now when nothing holds it up.
-func (s *simulator[M]) heldUntil(from, to uint32) int64 {
+func (s *engine) heldUntil(from, to uint32) int64 {
 	until := s.procs[to].pausedUntil
 	for i := range s.faults.partitions {
 		if p := &s.faults.partitions[i]; p.until > until && p.side[from] != p.side[to] {
@@ -363,11 +355,11 @@ func (s *simulator[M]) heldUntil(from, to uint32) int64 {
 }
 
 // meet is when two processes can next talk; now or before when they can.
-func (s *simulator[M]) meet(a, b uint32) int64 { return max(s.heldUntil(a, b), s.heldUntil(b, a)) }
+func (s *engine) meet(a, b uint32) int64 { return max(s.heldUntil(a, b), s.heldUntil(b, a)) }
 
 // between is the key of two processes: the client and the member, or the lesser of two members
 // and the other one.
-func (s *simulator[M]) between(a, b uint32) pair {
+func (s *engine) between(a, b uint32) pair {
 	if s.Mutual {
 		return pair{min(a, b), max(a, b)}
 	}
@@ -376,13 +368,13 @@ func (s *simulator[M]) between(a, b uint32) pair {
 
 // detectorDelay is how long news of a process takes to reach another one.
 // delay draws how long a message takes.
-func (s *simulator[M]) delay(r *workload.Stream) int64 { return int64(s.cfg.Delay.Draw(r)) }
+func (s *engine) delay(r *workload.Stream) int64 { return int64(s.cfg.Delay.Draw(r)) }
 
-func (s *simulator[M]) detectorDelay() int64 { return s.delay(&s.faults.detector) }
+func (s *engine) detectorDelay() int64 { return s.delay(&s.faults.detector) }
 
 // separate records that two processes do not hear of each other until then.
-func (s *simulator[M]) separate(p, q uint32, until int64) {
-	if s.alg.Detector != protocol.LeaseDetector {
+func (s *engine) separate(p, q uint32, until int64) {
+	if s.Detector != protocol.LeaseDetector {
 		return
 	}
 	k := s.between(p, q)
@@ -408,7 +400,7 @@ func (s *simulator[M]) separate(p, q uint32, until int64) {
 
 // lapse tells a client that its lease at a member may have lapsed, and after
 // that lets the member suspect the client.
-func (s *simulator[M]) lapse(client, member uint32) {
+func (s *engine) lapse(client, member uint32) {
 	if !s.isUp(client) {
 		return
 	}
@@ -420,26 +412,26 @@ func (s *simulator[M]) lapse(client, member uint32) {
 
 // unheard is until when a process hears nothing of another one that is up; not after now if
 // it does.
-func (s *simulator[M]) unheard(observer, subject uint32) int64 {
+func (s *engine) unheard(observer, subject uint32) int64 {
 	return max(s.heldUntil(subject, observer), s.procs[subject].pausedUntil)
 }
 
 // suspect begins the suspicion of a client at a member, or that of a member that crashed or that its
 // observer does not hear of; if told is true, of any.
-func (s *simulator[M]) suspect(it item, told bool) {
+func (s *engine) suspect(it item, told bool) {
 	observer, subject := it.to, it.slot
 	p, q := &s.procs[observer], &s.procs[subject]
 	peers := s.Peers
 	switch {
-	case p.process == nil:
+	case !p.up:
 		return
 	case p.pausedUntil > s.now && !told:
 		s.again(it, p.pausedUntil)
 		return
-	case !peers || q.process == nil:
+	case !peers || !q.up:
 	case !told && s.unheard(observer, subject) <= s.now: // it is back
 		return
-	case s.alg.Detector != protocol.UnreliableDetector:
+	case s.Detector != protocol.UnreliableDetector:
 		return
 	}
 	if q.suspectedBy == nil {
@@ -458,7 +450,7 @@ func (s *simulator[M]) suspect(it item, told bool) {
 		return
 	}
 	switch until := s.unheard(observer, subject); {
-	case q.process == nil:
+	case !q.up:
 	case until > s.now:
 		s.push(until+s.detectorDelay(), restore, observer, subject)
 	case s.cfg.Detect != Silent:
@@ -467,14 +459,14 @@ func (s *simulator[M]) suspect(it item, told bool) {
 }
 
 // suspects tells a member what its detector says now: suspicion is a level.
-func (s *simulator[M]) suspects(member, client uint32) {
+func (s *engine) suspects(member, client uint32) {
 	s.logVerb(scenario.Suspect, member, client, "")
 	s.input(member, protocol.NewSuspect(protocol.ID(client)))
 }
 
 // restore begins a new lease of a client at a member, ends the suspicion of a member that is up, or
 // tells of a new life of one. That of a lease that has lapsed waits for the new lease.
-func (s *simulator[M]) restore(it item) {
+func (s *engine) restore(it item) {
 	observer, subject := it.to, it.slot
 	by, k := s.procs[subject].suspectedBy, observer
 	if !s.Peers { // who is suspected hears of its end
@@ -487,7 +479,7 @@ func (s *simulator[M]) restore(it item) {
 		return
 	}
 	until := s.unheard(observer, subject)
-	if s.alg.Detector == protocol.LeaseDetector {
+	if s.Detector == protocol.LeaseDetector {
 		until = s.meet(observer, subject)
 	}
 	if until > s.now {
@@ -505,13 +497,13 @@ func (s *simulator[M]) restore(it item) {
 
 // lost reports whether a message that is due now was sent in a session that has
 // ended, or between two of them.
-func (s *simulator[M]) lost(from uint32, it item) bool {
+func (s *engine) lost(from uint32, it item) bool {
 	a := s.faults.apart[s.between(from, it.to)]
 	return a != nil && (a.lapsed || it.key>>kindBits <= a.began)
 }
 
 // restored tells a process of a lease, or of a member that is there.
-func (s *simulator[M]) restored(client, member uint32) {
+func (s *engine) restored(client, member uint32) {
 	s.logVerb(scenario.Restore, client, member, "")
 	s.input(client, protocol.NewRestore(protocol.ID(member), s.procs[member].incarnation))
 }

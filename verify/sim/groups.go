@@ -84,12 +84,12 @@ func (c *Config) drawing() string {
 }
 
 // comesDown draws whether user u, which has come inside, will come down to a group.
-func (s *simulator[M]) comesDown(u int) bool {
+func (s *engine) comesDown(u int) bool {
 	return s.Downgrades(s.monitor.Section(u), s.monitor.Group(u)) && s.load.ComesDown(u)
 }
 
 // downgrade lets a user come down, and leave when the rest of its hold is over.
-func (s *simulator[M]) downgrade(it item) {
+func (s *engine) downgrade(it item) {
 	u := s.ready(it)
 	if u == nil {
 		return

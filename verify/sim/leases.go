@@ -22,7 +22,7 @@ type end struct {
 }
 
 // endOf returns the end of member p of its session with member q.
-func (s *simulator[M]) endOf(p, q uint32) *end {
+func (s *engine) endOf(p, q uint32) *end {
 	e := s.faults.ends[pair{p, q}]
 	if e == nil {
 		e = new(end)
@@ -31,23 +31,23 @@ func (s *simulator[M]) endOf(p, q uint32) *end {
 	return e
 }
 
-func (s *simulator[M]) isUp(p uint32) bool { return s.procs[p].process != nil }
+func (s *engine) isUp(p uint32) bool { return s.procs[p].up }
 
 // side is what world takes for that end.
-func (s *simulator[M]) side(p, q uint32) world.Side {
+func (s *engine) side(p, q uint32) world.Side {
 	side := s.endOf(p, q).Side
 	side.Gone = !s.isUp(p)
 	return side
 }
 
 // ahead reports whether p began a session with q, and q has not yet.
-func (s *simulator[M]) ahead(p, q uint32) bool { return s.side(p, q).Ahead(s.side(q, p)) }
+func (s *engine) ahead(p, q uint32) bool { return s.side(p, q).Ahead(s.side(q, p)) }
 
 // told is what member p may be told of member q.
-func (s *simulator[M]) told(p, q uint32) world.Notices { return s.side(p, q).Notices(s.side(q, p)) }
+func (s *engine) told(p, q uint32) world.Notices { return s.side(p, q).Notices(s.side(q, p)) }
 
 // beginSessions restores all members to each other.
-func (s *simulator[M]) beginSessions() {
+func (s *engine) beginSessions() {
 	for _, p := range s.faults.up {
 		for _, q := range s.faults.up {
 			if p != q {
@@ -59,7 +59,7 @@ func (s *simulator[M]) beginSessions() {
 }
 
 // lapses lets member p have Lapsed of member q, if their session is broken.
-func (s *simulator[M]) lapses(p, q uint32) {
+func (s *engine) lapses(p, q uint32) {
 	n, a := s.told(p, q), s.faults.apart[s.between(p, q)]
 	if n&world.ToLapse != 0 || n&world.MayLapse != 0 && a != nil && a.lapses {
 		s.lapseNow(p, q)
@@ -67,7 +67,7 @@ func (s *simulator[M]) lapses(p, q uint32) {
 }
 
 // lapseNow breaks the whole session of p with q, or what is left of it at p.
-func (s *simulator[M]) lapseNow(p, q uint32) {
+func (s *engine) lapseNow(p, q uint32) {
 	e := s.endOf(p, q)
 	e.Side, e.left = world.Side{Lapsed: true}, s.seq
 	s.release(s.endOf(q, p))
@@ -77,7 +77,7 @@ func (s *simulator[M]) lapseNow(p, q uint32) {
 }
 
 // ends lets member p have Ended of member q, if both had Lapsed.
-func (s *simulator[M]) ends(it item) {
+func (s *engine) ends(it item) {
 	p, q := it.to, it.slot
 	if s.told(p, q)&world.ToSuspect == 0 {
 		return
@@ -93,7 +93,7 @@ func (s *simulator[M]) ends(it item) {
 }
 
 // resumes begins a session of member p with member q, if both had Ended.
-func (s *simulator[M]) resumes(it item) {
+func (s *engine) resumes(it item) {
 	p, q := it.to, it.slot
 	if s.told(p, q)&world.ToRestore == 0 {
 		return
@@ -112,7 +112,7 @@ func (s *simulator[M]) resumes(it item) {
 }
 
 // proceed schedules what comes next at the two ends of a session.
-func (s *simulator[M]) proceed(p, q uint32) {
+func (s *engine) proceed(p, q uint32) {
 	for _, k := range [...]pair{{p, q}, {q, p}} {
 		kind := lapse
 		switch s.told(k.client, k.member) & world.Must {
@@ -128,7 +128,7 @@ func (s *simulator[M]) proceed(p, q uint32) {
 }
 
 // release lets messages that were held arrive now, or be lost.
-func (s *simulator[M]) release(e *end) {
+func (s *engine) release(e *end) {
 	held := e.held
 	e.held = nil
 	for _, it := range held {
@@ -138,7 +138,7 @@ func (s *simulator[M]) release(e *end) {
 
 // takes reports whether a message that is due now arrives, as far as sessions go; one that
 // does not is lost, or held.
-func (s *simulator[M]) takes(from uint32, it item) (yes, held bool) {
+func (s *engine) takes(from uint32, it item) (yes, held bool) {
 	sent := it.key >> kindBits
 	e, r := s.endOf(from, it.to), s.endOf(it.to, from)
 	switch {
@@ -154,7 +154,7 @@ func (s *simulator[M]) takes(from uint32, it item) (yes, held bool) {
 }
 
 // bury ends the sessions of member p, which has crashed.
-func (s *simulator[M]) bury(p uint32) {
+func (s *engine) bury(p uint32) {
 	for q := range uint32(s.cfg.N) {
 		if q == p {
 			continue
@@ -176,7 +176,7 @@ func (s *simulator[M]) bury(p uint32) {
 }
 
 // revoke breaks the session of p with q as if they heard nothing of each other.
-func (s *simulator[M]) revoke(p, q uint32) {
+func (s *engine) revoke(p, q uint32) {
 	if s.log != nil {
 		s.note(s.Names.Of(protocol.ID(p)) + " revokes the lease of " + s.Names.Of(protocol.ID(q)))
 	}

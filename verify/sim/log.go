@@ -61,14 +61,14 @@ func (l *log) line(at int64, text string) {
 }
 
 // logStep writes a step, if there is a log.
-func (s *simulator[M]) logStep(step scenario.Step) {
+func (s *engine) logStep(step scenario.Step) {
 	if s.log != nil {
 		s.log.line(s.now, s.Names.Format(step))
 	}
 }
 
 // logVerb writes a step of a process, or of two: its verb says of how many.
-func (s *simulator[M]) logVerb(v scenario.Verb, a, b uint32, text string) {
+func (s *engine) logVerb(v scenario.Verb, a, b uint32, text string) {
 	if s.log != nil {
 		procs := []protocol.ID{protocol.ID(a), protocol.ID(b)}
 		s.logStep(scenario.Step{Verb: v, Procs: procs[:v.Processes()], Text: text})
@@ -76,7 +76,7 @@ func (s *simulator[M]) logVerb(v scenario.Verb, a, b uint32, text string) {
 }
 
 // note writes what is no step.
-func (s *simulator[M]) note(text string) {
+func (s *engine) note(text string) {
 	if s.log != nil {
 		s.log.w.WriteString("# ")
 		s.log.line(s.now, text)
@@ -84,7 +84,7 @@ func (s *simulator[M]) note(text string) {
 }
 
 // logAct writes what the user of a process was told.
-func (s *simulator[M]) logAct(id uint32, a protocol.Act) {
+func (s *engine) logAct(id uint32, a protocol.Act) {
 	if s.log == nil {
 		return
 	}

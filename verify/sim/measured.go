@@ -33,7 +33,7 @@ type counts struct {
 }
 
 // passed is called at entry k.
-func (s *simulator[M]) passed(k int) {
+func (s *engine) passed(k int) {
 	if s.cfg.Warmup > 0 && k == s.cfg.Warmup {
 		s.discard()
 	}
@@ -44,7 +44,7 @@ func (s *simulator[M]) passed(k int) {
 }
 
 // discard forgets what was measured so far.
-func (s *simulator[M]) discard() {
+func (s *engine) discard() {
 	s.measured.from, s.measured.warm = s.now, s.monitor.Entries()
 	s.monitor.Discard(s.now)
 	clear(s.byKind)
@@ -52,7 +52,7 @@ func (s *simulator[M]) discard() {
 }
 
 // measures ends what is measured. A run that ends within its warm-up has none.
-func (s *simulator[M]) measures() Result {
+func (s *engine) measures() Result {
 	if s.measured.warm < uint64(s.cfg.Warmup) {
 		s.discard()
 	}
@@ -76,7 +76,7 @@ func (s *simulator[M]) measures() Result {
 }
 
 // measure is what counts from the end of the warm-up until now.
-func (s *simulator[M]) measure(m history.Measures) Result {
+func (s *engine) measure(m history.Measures) Result {
 	r := Result{
 		Measures:       m,
 		Counts:         s.Counts,
@@ -85,10 +85,10 @@ func (s *simulator[M]) measure(m history.Measures) Result {
 		VirtualSeconds: time.Duration(s.now).Seconds(),
 	}
 	r.GaveUpReasons = maps.Clone(s.GaveUpReasons)
-	if s.alg.Grouped && s.ninety > 0 {
+	if s.Grouped && s.ninety > 0 {
 		r.Throughput90 = float64(s.total-s.total/10) / time.Duration(s.ninety).Seconds()
 	}
-	r.Count(s.alg.Messages, s.byKind)
+	r.Count(s.Info.Messages, s.byKind)
 	r.MessagesToEnter = ratio(s.toEnter, int(r.Entries))
 	r.AccessesPerEntry = ratio(r.Accesses, int(r.Entries))
 	r.IntegersPerMessage = ratio(s.integers, r.Messages)

@@ -3,8 +3,6 @@ package sim
 import (
 	"fmt"
 	"runtime"
-
-	"github.com/poundlock/poundlock/protocol"
 )
 
 // What a run may take of the machine's memory.
@@ -18,13 +16,13 @@ var mostFlight = 1 << 26
 
 // checkState refuses a run whose processes alone need more memory than a machine may have. What
 // New makes for one process is measured.
-func (s *simulator[M]) checkState(c *Config) error {
+func checkState(c *Config, create func() any) error {
 	if c.N < manyN {
 		return nil
 	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	p := s.alg.New(protocol.ID(c.N-1), c.Config)
+	p := create()
 	runtime.ReadMemStats(&after)
 	runtime.KeepAlive(p)
 	each := after.TotalAlloc - before.TotalAlloc
@@ -39,11 +37,11 @@ func (s *simulator[M]) checkState(c *Config) error {
 }
 
 // crowded ends a run that has too many messages on their way.
-func (s *simulator[M]) crowded() bool {
-	if s.refused == nil && max(len(s.flights), s.queue.len()) > mostFlight {
+func (s *engine) crowded(messages int) bool {
+	if s.refused == nil && max(messages, s.queue.len()) > mostFlight {
 		s.dead = true
 		s.refused = fmt.Errorf("%w: %s: %d members: more than %d messages are on their way: want fewer members, or users who think longer",
-			ErrConfig, s.alg.Name, s.cfg.N, mostFlight)
+			ErrConfig, s.Info.Name, s.cfg.N, mostFlight)
 	}
 	return s.refused != nil
 }

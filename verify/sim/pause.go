@@ -10,7 +10,7 @@ import (
 
 // tellLapsed tells a process that its lease at a member has lapsed; where it pauses, when it goes
 // on. Its user counts as outside until then: see package world.
-func (s *simulator[M]) tellLapsed(id, member uint32) {
+func (s *engine) tellLapsed(id, member uint32) {
 	s.logVerb(scenario.Lapse, id, member, "")
 	if p := &s.procs[id]; slices.Contains(s.asleep, id) {
 		p.missed = append(p.missed, member)
@@ -24,15 +24,15 @@ func (s *simulator[M]) tellLapsed(id, member uint32) {
 
 // awake lets those processes go on whose pauses are over, before anything else happens at this
 // moment: each looks at its leases first.
-func (s *simulator[M]) awake() {
+func (s *engine) awake() {
 	for k := 0; k < len(s.asleep); k++ {
 		id := s.asleep[k]
 		p := &s.procs[id]
-		if p.process != nil && p.pausedUntil > s.now {
+		if p.up && p.pausedUntil > s.now {
 			continue
 		}
 		s.asleep = slices.Delete(s.asleep, k, k+1)
-		if k--; p.process == nil {
+		if k--; !p.up {
 			continue
 		}
 		missed := p.missed
@@ -48,7 +48,7 @@ func (s *simulator[M]) awake() {
 }
 
 // isInside reports whether the user of a process is inside, as far as it was told.
-func (s *simulator[M]) isInside(id uint32) bool {
+func (s *engine) isInside(id uint32) bool {
 	k := int(s.procs[id].user)
 	return k >= 0 && s.monitor.Section(k) == protocol.InCrit
 }

@@ -29,7 +29,7 @@ type Leadership struct {
 }
 
 // lead records that process id names a leader.
-func (s *simulator[M]) lead(id uint32, a protocol.Act) {
+func (s *engine) lead(id uint32, a protocol.Act) {
 	if s.log != nil {
 		s.note(fmt.Sprintf("%s says that %s leads epoch %d", s.Names.Of(protocol.ID(id)), s.Names.Of(a.To), a.Arg))
 	}
@@ -50,7 +50,7 @@ func (s *simulator[M]) lead(id uint32, a protocol.Act) {
 
 // agree judges an election that has come to rest: all live processes name one leader, or
 // where it rests because of partitions, all of one side.
-func (s *simulator[M]) agree(together func(a, b uint32) bool) {
+func (s *engine) agree(together func(a, b uint32) bool) {
 	seen := make([]bool, s.cfg.N)
 	for _, first := range s.faults.up {
 		if seen[first] {
@@ -58,7 +58,7 @@ func (s *simulator[M]) agree(together func(a, b uint32) bool) {
 		}
 		side := slices.Clone(s.says)
 		for id := range side {
-			side[id].Up = s.procs[id].process != nil && together(first, uint32(id))
+			side[id].Up = s.procs[id].up && together(first, uint32(id))
 			seen[id] = seen[id] || side[id].Up
 		}
 		if err := side.Agreement(s.Names.Of); err != nil {
@@ -68,14 +68,14 @@ func (s *simulator[M]) agree(together func(a, b uint32) bool) {
 }
 
 // together reports whether no partition stands between two processes now.
-func (s *simulator[M]) together(a, b uint32) bool {
+func (s *engine) together(a, b uint32) bool {
 	return !slices.ContainsFunc(s.faults.partitions, func(p partition) bool {
 		return p.until > s.now && p.side[a] != p.side[b]
 	})
 }
 
 // rest ends a run in which nothing more will happen.
-func (s *simulator[M]) rest() {
+func (s *engine) rest() {
 	if s.Elects() {
 		s.agree(func(_, _ uint32) bool { return true })
 		return
@@ -85,23 +85,23 @@ func (s *simulator[M]) rest() {
 
 // end ends a run at the time Config.Until, before the item it. An election rests until a partition ends if all
 // that is in the queue waits for that.
-func (s *simulator[M]) end(it item, at int64) {
+func (s *engine) end(it item, at int64) {
 	s.now = at
 	rests := slices.ContainsFunc(s.faults.partitions, func(p partition) bool { return at < p.until && p.until <= it.at })
-	if s.Elects() && s.alg.Detector == protocol.UnreliableDetector && rests {
+	if s.Elects() && s.Detector == protocol.UnreliableDetector && rests {
 		s.agree(s.together)
 	}
 }
 
 // notice lets a member suspect another one when its detector has noticed.
-func (s *simulator[M]) notice(observer, subject uint32) {
-	if s.alg.Detector != protocol.NoDetector && s.cfg.Detect != Silent {
+func (s *engine) notice(observer, subject uint32) {
+	if s.Detector != protocol.NoDetector && s.cfg.Detect != Silent {
 		s.push(s.now+int64(s.cfg.Detect), suspect, observer, subject)
 	}
 }
 
 // recover lets a crashed member come back empty.
-func (s *simulator[M]) recover(id uint32) {
+func (s *engine) recover(id uint32) {
 	f := &s.faults
 	s.logVerb(scenario.Recover, id, 0, "")
 	s.totals.Recoveries++
@@ -136,7 +136,7 @@ func (s *simulator[M]) recover(id uint32) {
 	for j := range s.cfg.N {
 		if by := s.procs[id].suspectedBy; by != nil && by[j] {
 			s.push(s.now+s.detectorDelay(), restore, uint32(j), id)
-		} else if s.alg.Incarnations && j != int(id) {
+		} else if s.Incarnations && j != int(id) {
 			s.push(s.now+s.detectorDelay(), news, uint32(j), id)
 		}
 	}

@@ -32,7 +32,7 @@ func (m *memory) reset(list []protocol.Register) {
 }
 
 // access begins an access. It takes as long as a message does.
-func (s *simulator[M]) access(id uint32, a protocol.Act) {
+func (s *engine) access(id uint32, a protocol.Act) {
 	p := &s.procs[id]
 	open, err := p.open.Open(s.Memory, protocol.ID(id), a)
 	if err != nil {
@@ -46,13 +46,13 @@ func (s *simulator[M]) access(id uint32, a protocol.Act) {
 		s.memory.cells[a.To].Writers++
 		s.logVerb(scenario.Begin, id, 0, s.Memory[a.To].Name)
 	}
-	s.carry(id, access, id, uint32(a.To), 0)
+	s.leave(id, access, id, uint32(a.To), 0)
 }
 
 // accessed ends an access, or lets it wait.
-func (s *simulator[M]) accessed(it item) {
+func (s *engine) accessed(it item) {
 	p := &s.procs[it.to]
-	if p.process == nil || it.key>>kindBits <= p.born {
+	if !p.up || it.key>>kindBits <= p.born {
 		return // of a former life
 	}
 	if p.pausedUntil > s.now {
@@ -84,13 +84,13 @@ func (s *simulator[M]) accessed(it item) {
 }
 
 // written ends a write. Whoever waits for what it made true looks again.
-func (s *simulator[M]) written(id, register uint32, o protocol.Access) {
+func (s *engine) written(id, register uint32, o protocol.Access) {
 	c := &s.memory.cells[register]
 	c.Write(o)
 	c.waiters = slices.DeleteFunc(c.waiters, func(j uint32) bool {
 		ends := s.procs[j].open.Of(int(register)).Ends(c.Value)
 		if ends {
-			s.carry(j, access, j, register, 0)
+			s.leave(j, access, j, register, 0)
 		}
 		return ends
 	})
@@ -101,7 +101,7 @@ func (s *simulator[M]) written(id, register uint32, o protocol.Access) {
 }
 
 // leaveMemory ends what a process did with registers when it stops. A write that has begun never ends.
-func (s *simulator[M]) leaveMemory(id uint32) {
+func (s *engine) leaveMemory(id uint32) {
 	p := &s.procs[id]
 	for _, o := range p.open {
 		c := &s.memory.cells[o.Register]

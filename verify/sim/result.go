@@ -150,9 +150,9 @@ type Counts struct {
 	FencedEntries int `json:"fenced_entries,omitempty"` // grants with a fencing token after the first six clock bounds
 }
 
-func (s *simulator[M]) result(took time.Duration) (Result, error) {
+func (s *engine) result(took time.Duration) (Result, error) {
 	r := s.measures()
-	r.Identify(s.alg.Info, &s.cfg)
+	r.Identify(s.Info, &s.cfg)
 	r.Totals = s.totals
 	r.Epochs = len(s.terms)
 	r.Judge(&s.monitor)

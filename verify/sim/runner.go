@@ -25,7 +25,9 @@ type Runner[M any] struct{ s simulator[M] }
 
 // NewRunner returns a Runner of a.
 func NewRunner[M any](a protocol.Algorithm[M]) *Runner[M] {
-	return &Runner[M]{simulator[M]{alg: a, queue: new(queue)}}
+	r := &Runner[M]{simulator[M]{alg: a, engine: engine{queue: new(queue)}}}
+	r.s.engine.steps = &r.s
+	return r
 }
 
 // Run is like the function Run: what it returns does not depend on earlier runs,
@@ -33,45 +35,58 @@ func NewRunner[M any](a protocol.Algorithm[M]) *Runner[M] {
 func (r *Runner[M]) Run(c Config) (Result, error) {
 	a := &r.s.alg
 	a.Share(c.Wants != nil || c.Groups != 0)
-	rules, err := c.Complete(a.Info)
-	if err == nil && c.Spaced > 0 && a.Unsettled == nil {
-		err = fmt.Errorf("spaced=%d: its users make up for no losses", c.Spaced)
-	}
-	if err == nil {
-		err = r.s.checkState(&c)
-	}
+	rules, err := c.prepare(a.Info, a.Unsettled != nil, func() any { return a.New(protocol.ID(c.N-1), c.Config) })
 	if err != nil {
-		return Result{}, fmt.Errorf("%w: %s: %w", ErrConfig, a.Name, err)
+		return Result{}, err
 	}
 	began := time.Now()
 	r.s.reset(c, rules)
 	r.s.run()
-	if r.s.refused != nil {
-		return Result{}, r.s.refused
+	if r.s.engine.refused != nil {
+		return Result{}, r.s.engine.refused
 	}
-	return r.s.result(time.Since(began))
+	return r.s.engine.result(time.Since(began))
+}
+
+// prepare completes c for an algorithm, or refuses it. Create makes its last member.
+func (c *Config) prepare(i protocol.Info, settles bool, create func() any) (*world.Rules, error) {
+	rules, err := c.Complete(i)
+	if err == nil && c.Spaced > 0 && !settles {
+		err = fmt.Errorf("spaced=%d: its users make up for no losses", c.Spaced)
+	}
+	if err == nil {
+		err = checkState(c, create)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrConfig, i.Name, err)
+	}
+	return rules, nil
 }
 
 // reset makes s the simulator of a run that has not begun. It keeps memory of an
 // earlier run, and nothing else.
 func (s *simulator[M]) reset(c Config, rules *world.Rules) {
+	s.engine.reset(c, rules)
+	clear(s.cores)
+	s.cores, s.flights, s.free = s.cores[:0], s.flights[:0], none
+	s.out.Reset()
+	s.decided = nil
+}
+
+func (s *engine) reset(c Config, rules *world.Rules) {
 	system := c.System()
-	_, k := system.Users(s.alg.Info)
+	_, k := system.Users(rules.Info)
 	constant := c.Delay.Shape == workload.ConstantShape
 	even := constant && c.Bandwidth == 0
 	s.queue.reset(c.Delay.Mean(), even, c.N+c.Clients)
-	s.out.Reset()
-	*s = simulator[M]{
+	*s = engine{
 		Rules:    *rules,
-		alg:      s.alg,
+		steps:    s.steps,
 		cfg:      c,
 		queue:    s.queue,
-		flights:  s.flights[:0],
-		free:     none,
 		procs:    slices.Grow(s.procs[:0], c.N+c.Clients),
 		users:    sized(s.users, k),
 		active:   k,
-		out:      s.out,
 		monitor:  s.monitor,
 		faults:   s.faults.reset(),
 		memory:   memory{cells: s.memory.cells},
@@ -80,8 +95,8 @@ func (s *simulator[M]) reset(c Config, rules *world.Rules) {
 		even:     even,
 		oneItem:  constant && (even || !c.FIFO),
 		ordered:  c.FIFO && !even,
-		overhead: sized(s.overhead, len(s.alg.Messages)),
-		counts:   counts{byKind: sized(s.byKind, len(s.alg.Messages))},
+		overhead: sized(s.overhead, len(rules.Messages)),
+		counts:   counts{byKind: sized(s.byKind, len(rules.Messages))},
 		setToken: -1,
 	}
 	if c.Bandwidth > 0 {
@@ -97,19 +112,19 @@ func (s *simulator[M]) reset(c Config, rules *world.Rules) {
 	if c.History != nil {
 		s.monitor.Record = func(e history.Event) { _ = c.History.Write(e) } // result asks for its error
 	}
-	for i, m := range s.alg.Messages {
+	for i, m := range s.Info.Messages {
 		s.overhead[i] = m.Overhead
 		if m.Name == "SETTOKEN" {
 			s.setToken = i
 		}
 	}
-	for _, o := range s.alg.Options {
+	for _, o := range s.Info.Options {
 		if o.Name == "eps" {
-			s.settled = 6 * s.alg.Option(c.Config, "eps")
+			s.settled = 6 * s.Info.Option(c.Config, "eps")
 		}
 	}
-	s.weak.reset(s.alg.Info, c)
-	s.monitor.Weak = s.alg.Weak
+	s.weak.reset(s.Info, c)
+	s.monitor.Weak = s.Weak
 	s.faults.random.Begin(c.Seed, workload.ForFaults, 0)
 	s.faults.detector.Begin(c.Seed, workload.ForFaults, 1)
 	s.losses.Begin(c.Seed, workload.ForChannels, 0)
@@ -127,11 +142,11 @@ func sized[E any](x []E, n int) []E {
 }
 
 // open makes the next process id, and gives it its random streams.
-func (s *simulator[M]) open() uint32 {
+func (s *engine) open() uint32 {
 	id := uint32(len(s.procs))
 	s.procs = slices.Grow(s.procs, 1)[:id+1]
 	p := &s.procs[id]
-	*p = process[M]{user: -1, timers: p.timers[:0], last: p.last[:0], random: p.random, open: p.open[:0]}
+	*p = process{user: -1, timers: p.timers[:0], last: p.last[:0], random: p.random, open: p.open[:0]}
 	if p.random == nil {
 		p.random = new(randoms)
 	}

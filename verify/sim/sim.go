@@ -11,23 +11,42 @@ import (
 	"github.com/poundlock/poundlock/verify/world"
 )
 
-// A simulator is one run.
+// A simulator is one run: an engine, and what depends on the type of messages. That is compiled for
+// each type anew, so what need not be here is the engine's, and the engine is not embedded: the methods that
+// come with it would be compiled as often.
 type simulator[M any] struct {
+	engine  engine
+	alg     protocol.Algorithm[M]
+	cores   []protocol.Process[M] // by id
+	out     protocol.Out[M]
+	flights []flight[M]
+	free    uint32 // first free flight, none if there is none
+	decided []M    // by consensus, by Ballot.Msg: who comes back resumes with one of which others have heard long ago
+}
+
+// steps are what an engine leaves to its simulator.
+type steps interface {
+	create(id uint32) // makes a process, in its initial state
+	drop(id uint32)   // forgets it
+	event(id uint32, in protocol.Input)
+	unsettled() int       // as Algorithm.Unsettled
+	spare(id uint32) bool // as Algorithm.Spare
+}
+
+// An engine is one run without its messages.
+type engine struct {
 	world.Rules
-	alg protocol.Algorithm[M]
+	steps
 	cfg Config
 
 	now      int64
 	seq      uint64
 	queue    *queue
-	flights  []flight[M]
-	free     uint32 // first free flight, none if there is none
-	procs    []process[M]
+	procs    []process
 	users    []user
 	active   int   // users that still have entries to make
 	total    int   // entries to make
 	ninety   int64 // when nine tenths of them were made
-	out      protocol.Out[M]
 	monitor  history.Monitor
 	faults   faults
 	losses   workload.Stream // of messages: its own, so that users meet the same workload whatever is lost
@@ -35,7 +54,7 @@ type simulator[M any] struct {
 	memory   memory
 	says     history.Leaders // of an election, by member
 	terms    history.Terms   // of it: they grow with the number of epochs
-	weak     weak[M]
+	weak     weak
 	log      *log // nil: none
 	measured measured
 
@@ -72,8 +91,8 @@ type simulator[M any] struct {
 
 // A process is one id. Ids are never reused, so there are more of them when clients
 // crash.
-type process[M any] struct {
-	process     protocol.Process[M] // nil: never up, or crashed
+type process struct {
+	up          bool // false: never was, or crashed
 	pausedUntil int64
 	missed      []uint32 // members at which its lease lapsed while it paused
 	offset      int64    // own clock minus virtual time
@@ -92,20 +111,19 @@ type process[M any] struct {
 type randoms struct{ delay, jitter, clock workload.Stream }
 
 // begin starts a life of a process.
-func (s *simulator[M]) begin(id uint32) {
+func (s *engine) begin(id uint32) {
 	p := &s.procs[id]
-	s.stepping = true
-	p.process = s.alg.New(protocol.ID(id), s.cfg.Config)
-	s.stepping = false
+	s.create(id)
+	p.up = true
 	p.timers = p.timers[:0]
 	s.leaveMemory(id)
 	p.offset = clockBase
 	if o := int64(s.cfg.ClockOffset); o > 0 {
 		p.offset += p.random.clock.Int64N(2*o+1) - o
 	}
-	if s.Peers && s.alg.Tolerates&protocol.Recovery != 0 {
+	if s.Peers && s.Tolerates&protocol.Recovery != 0 {
 		p.incarnation++
-	} else if s.alg.Incarnations || s.alg.Detector == protocol.LeaseDetector {
+	} else if s.Incarnations || s.Detector == protocol.LeaseDetector {
 		was := p.incarnation
 		p.incarnation = max(was+1, uint64(max(1, s.now+p.offset)))
 	}
@@ -116,7 +134,7 @@ func (s *simulator[M]) begin(id uint32) {
 }
 
 // start starts every process and schedules the users and the faults.
-func (s *simulator[M]) start() {
+func (s *engine) start() {
 	down := make([]bool, s.cfg.N)
 	for _, id := range s.cfg.Down {
 		down[id] = true
@@ -125,7 +143,7 @@ func (s *simulator[M]) start() {
 		s.open()
 	}
 	for id := range s.cfg.N {
-		if s.alg.Users == protocol.Members {
+		if s.Info.Users == protocol.Members {
 			s.procs[id].user = int32(id)
 			s.users[id].proc = uint32(id)
 		}
@@ -138,7 +156,7 @@ func (s *simulator[M]) start() {
 		s.beginSessions()
 	}
 	for u := range s.users {
-		if s.alg.Users == protocol.Clients {
+		if s.Info.Users == protocol.Clients {
 			s.newClient(u)
 		}
 	}
@@ -153,12 +171,12 @@ func (s *simulator[M]) start() {
 }
 
 // newClient starts a process of the client user u.
-func (s *simulator[M]) newClient(u int) {
+func (s *engine) newClient(u int) {
 	id := s.open()
 	s.procs[id].user = int32(u)
 	s.users[u].proc = id
 	s.begin(id)
-	if s.alg.Detector == protocol.LeaseDetector {
+	if s.Detector == protocol.LeaseDetector {
 		for _, j := range s.faults.up {
 			if s.meet(id, j) > s.now {
 				s.push(s.meet(id, j)+s.detectorDelay(), news, id, j)
@@ -171,97 +189,107 @@ func (s *simulator[M]) newClient(u int) {
 
 // run handles event after event until every user is done.
 func (s *simulator[M]) run() {
-	defer s.caught()
-	s.start()
-	for (s.active > 0 || s.Elects()) && !s.dead {
-		if s.queue.len() == 0 {
-			s.rest()
+	e := &s.engine
+	defer e.caught()
+	e.start()
+	for (e.active > 0 || e.Elects()) && !e.dead {
+		if e.queue.len() == 0 {
+			e.rest()
 			return
 		}
-		if s.idle++; s.idle > s.cfg.Patience {
-			s.stuck(fmt.Sprintf("%s in %d events", s.progress(), s.cfg.Patience))
+		if e.idle++; e.idle > e.cfg.Patience {
+			e.stuck(fmt.Sprintf("%s in %d events", e.progress(), e.cfg.Patience))
 			return
 		}
-		it := s.queue.pop()
-		if end := int64(s.cfg.Until); end > 0 && it.at > end {
-			s.end(it, end)
+		it := e.queue.pop()
+		if end := int64(e.cfg.Until); end > 0 && it.at > end {
+			e.end(it, end)
 			return
 		}
-		s.now = it.at
-		if len(s.asleep) > 0 {
-			s.awake()
+		e.now = it.at
+		if len(e.asleep) > 0 {
+			e.awake()
 		}
 		switch it.key & (1<<kindBits - 1) {
 		case deliver:
 			s.arrive(it)
 		case broadcast:
 			s.arriveAtAll(it)
-		case timeout:
-			s.timeout(it)
-		case access:
-			s.accessed(it)
 		case hear:
 			s.hears(it)
-		case userTry:
-			s.try(it)
-		case userExit:
-			s.exit(it)
-		case userDown:
-			s.downgrade(it)
-		case birth:
-			if s.users[it.to].pending == it.key {
-				s.newClient(int(it.to))
-				s.schedule(int(it.to), userTry, 0)
-			}
 		default:
-			s.fault(it)
+			e.happen(it)
 		}
-		if s.events-s.reported >= 1<<16 {
+		if e.events-e.reported >= 1<<16 {
 			s.report()
 		}
 	}
 }
 
+// happen handles an item that has nothing to do with messages.
+func (s *engine) happen(it item) {
+	switch it.key & (1<<kindBits - 1) {
+	case timeout:
+		s.timeout(it)
+	case access:
+		s.accessed(it)
+	case userTry:
+		s.try(it)
+	case userExit:
+		s.exit(it)
+	case userDown:
+		s.downgrade(it)
+	case birth:
+		if s.users[it.to].pending == it.key {
+			s.newClient(int(it.to))
+			s.schedule(int(it.to), userTry, 0)
+		}
+	default:
+		s.fault(it)
+	}
+}
+
 // report is for what is to be done now and then.
 func (s *simulator[M]) report() {
-	s.reported = s.events
-	if !s.crowded() && s.cfg.Progress != nil {
-		s.cfg.Progress(Progress{Entries: int(s.monitor.Entries()), Total: s.total, Events: s.events, Now: time.Duration(s.now)})
+	e := &s.engine
+	e.reported = e.events
+	if !e.crowded(len(s.flights)) && e.cfg.Progress != nil {
+		e.cfg.Progress(Progress{Entries: int(e.monitor.Entries()), Total: e.total, Events: e.events, Now: time.Duration(e.now)})
 	}
 }
 
 // caught turns a panic of a process, which its model makes impossible, into a
 // violation. A panic of the simulator itself stays one.
-func (s *simulator[M]) caught() {
+func (s *engine) caught() {
 	if !s.stepping {
 		return
 	}
 	s.found("panic", fmt.Sprint(recover()))
 }
 
-func (s *simulator[M]) found(property, text string) {
+func (s *engine) found(property, text string) {
 	s.monitor.Found(s.now, property, text)
 }
 
 // judged records what a rule or a judge found, if it is a fault.
-func (s *simulator[M]) judged(f history.Fault) {
+func (s *engine) judged(f history.Fault) {
 	if f != (history.Fault{}) {
 		s.found(f.Property, strings.TrimPrefix(s.Names.Text(f.Text), f.Property+": "))
 	}
 }
 
 // progress is what there is none of in a run that is stuck.
-func (s *simulator[M]) progress() string {
+func (s *engine) progress() string {
 	switch {
 	case s.Elects():
 		return "no leader named"
-	case s.alg.Weak:
+	case s.Weak:
 		return "no entry and no outcome"
 	}
 	return "no entry"
 }
 
-func (s *simulator[M]) stuck(why string) {
+func (s *engine) stuck(why string) {
 	if s.Elects() {
 		s.found("stuck", why+", and the election goes on")
 		return
@@ -284,14 +312,14 @@ func (s *simulator[M]) stuck(why string) {
 }
 
 // push puts an item into the queue, and returns its key.
-func (s *simulator[M]) push(at int64, kind uint64, to, slot uint32) uint64 {
+func (s *engine) push(at int64, kind uint64, to, slot uint32) uint64 {
 	it := s.item(at, kind, to, slot)
 	s.queue.push(it)
 	return it.key
 }
 
 // item makes the next item. Its time may be before now only when the clock ran out.
-func (s *simulator[M]) item(at int64, kind uint64, to, slot uint32) item {
+func (s *engine) item(at int64, kind uint64, to, slot uint32) item {
 	if at < s.now && !s.dead {
 		s.dead = true
 		s.found("time", "the virtual clock, which has 292 years, ran out")
@@ -302,25 +330,25 @@ func (s *simulator[M]) item(at int64, kind uint64, to, slot uint32) item {
 
 // again puts it back until time at. It keeps its key, so that what a pause or a
 // partition holds up comes in its old order.
-func (s *simulator[M]) again(it item, at int64) {
+func (s *engine) again(it item, at int64) {
 	it.at = at
 	s.queue.push(it)
 }
 
 // step gives one event to process id, which must be up, and does what it asks.
 func (s *simulator[M]) step(id uint32, in protocol.Input, msg *M) {
-	p := &s.procs[id]
-	s.events++
+	p := &s.engine.procs[id]
+	s.engine.events++
 	s.out.Reset()
-	s.stepping = true
+	s.engine.stepping = true
 	// Field by field, because a copy of all would have to wait for each of them to
 	// be stored: that would take longer than the step.
 	var ev protocol.Event[M]
-	ev.Kind, ev.Timer, ev.From, ev.Arg, ev.Now = in.Kind, in.Timer, in.From, in.Arg, s.now+p.offset
+	ev.Kind, ev.Timer, ev.From, ev.Arg, ev.Now = in.Kind, in.Timer, in.From, in.Arg, s.engine.now+p.offset
 	ev.Data = in.Data
 	ev.Msg = *msg
-	p.process.Step(ev, &s.out)
-	s.stepping = false
+	s.cores[id].Step(ev, &s.out)
+	s.engine.stepping = false
 	captures := false
 	for i := range s.out.Effects {
 		e := &s.out.Effects[i]
@@ -330,7 +358,7 @@ func (s *simulator[M]) step(id uint32, in protocol.Input, msg *M) {
 		case protocol.Broadcast:
 			s.broadcast(id, &e.Msg)
 		case protocol.SetTimer:
-			s.setTimer(p, id, e.Act)
+			s.engine.setTimer(p, id, e.Act)
 		case protocol.StopTimer:
 			for k := range p.timers {
 				if p.timers[k].name == e.Timer {
@@ -338,49 +366,82 @@ func (s *simulator[M]) step(id uint32, in protocol.Input, msg *M) {
 				}
 			}
 		case protocol.Read, protocol.Write, protocol.Await:
-			s.access(id, e.Act)
+			s.engine.access(id, e.Act)
 		default:
-			captures = s.effect(id, e) || captures
+			switch s.engine.effect(id, e.Act) {
+			case protocol.Propose:
+				s.propose(e.Arg, &e.Msg)
+			case protocol.Capture:
+				captures = true
+			}
 		}
 	}
 	if captures {
-		s.input(id, protocol.NewCaptured(s.weak.judge.Copy(protocol.ID(id))))
+		s.engine.input(id, protocol.NewCaptured(s.engine.weak.judge.Copy(protocol.ID(id))))
 	}
 }
 
-// effect does what a process asks for beside messages, timers and registers. It reports whether the process
-// is to be told what its copy of the object is, behind all that it asks for in this step.
-func (s *simulator[M]) effect(id uint32, e *protocol.Effect[M]) (captures bool) {
-	if wrong := s.Meaning(int(id), e.Act); wrong != nil {
+// effect does what a process asks for beside messages, timers and registers. What is left to do it returns: Propose, or
+// Capture, when the process is to be told what its copy of the object is, behind all that it asks for in this step.
+func (s *engine) effect(id uint32, a protocol.Act) (left protocol.Do) {
+	if wrong := s.Meaning(int(id), a); wrong != nil {
 		s.judged(*wrong)
-		return false
+		return 0
 	}
-	if s.weak.judge != nil && e.Do != protocol.Capture {
-		s.judged(s.weak.judge.Act(protocol.ID(id), e.Act))
+	if s.weak.judge != nil && a.Do != protocol.Capture {
+		s.judged(s.weak.judge.Act(protocol.ID(id), a))
 	}
-	switch e.Do {
+	switch a.Do {
 	case protocol.Crit, protocol.Rem, protocol.Ejected:
-		s.tell(id, e.Act)
+		s.tell(id, a)
 	case protocol.Outcome:
-		s.outcome(id, e.Act)
+		s.outcome(id, a)
 	case protocol.Leader:
-		s.lead(id, e.Act)
+		s.lead(id, a)
 	case protocol.Revoke:
-		s.revoke(id, uint32(e.To))
-	case protocol.Propose:
-		s.propose(e.Arg, &e.Msg)
+		s.revoke(id, uint32(a.To))
 	case protocol.Resume:
-		s.weak.votes.Resume(int(id), e.Arg)
+		s.weak.votes.Resume(int(id), a.Arg)
 		s.willHear(id)
 	}
-	return e.Do == protocol.Capture
+	return a.Do
 }
 
 // input gives an event without message to a process.
-func (s *simulator[M]) input(id uint32, in protocol.Input) {
+func (s *engine) input(id uint32, in protocol.Input) {
 	if s.weak.judge != nil {
 		s.judged(s.weak.judge.Input(protocol.ID(id), in))
 	}
+	s.event(id, in)
+}
+
+func (s *simulator[M]) event(id uint32, in protocol.Input) {
 	var zero M
 	s.step(id, in, &zero)
+}
+
+func (s *simulator[M]) create(id uint32) {
+	for int(id) >= len(s.cores) {
+		s.cores = append(s.cores, nil)
+	}
+	s.engine.stepping = true
+	s.cores[id] = s.alg.New(protocol.ID(id), s.engine.cfg.Config)
+	s.engine.stepping = false
+}
+
+func (s *simulator[M]) drop(id uint32) { s.cores[id] = nil }
+
+func (s *simulator[M]) unsettled() int { return s.alg.Unsettled(s.processes()) }
+
+func (s *simulator[M]) spare(id uint32) bool { return s.alg.Spare(s.processes(), protocol.ID(id)) }
+
+// processes are those that are up, by id.
+func (s *simulator[M]) processes() []protocol.Stateful {
+	procs := make([]protocol.Stateful, len(s.engine.procs))
+	for id := range s.engine.procs {
+		if s.engine.procs[id].up {
+			procs[id] = s.cores[id]
+		}
+	}
+	return procs
 }

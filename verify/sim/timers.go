@@ -19,7 +19,7 @@ type timer struct {
 	itemAt int64
 }
 
-func (s *simulator[M]) setTimer(p *process[M], id uint32, a protocol.Act) {
+func (s *engine) setTimer(p *process, id uint32, a protocol.Act) {
 	if a.After <= 0 {
 		s.found(history.WellFormed, fmt.Sprintf("%s sets timer %d to fire %v from now", s.Names.Of(protocol.ID(id)), a.Timer, time.Duration(a.After)))
 	}
@@ -41,9 +41,9 @@ func (s *simulator[M]) setTimer(p *process[M], id uint32, a protocol.Act) {
 	}
 }
 
-func (s *simulator[M]) timeout(it item) {
+func (s *engine) timeout(it item) {
 	p := &s.procs[it.to]
-	if p.process == nil || int(it.slot) >= len(p.timers) {
+	if !p.up || int(it.slot) >= len(p.timers) {
 		return
 	}
 	t := &p.timers[it.slot]

@@ -17,18 +17,18 @@ type user struct {
 }
 
 // done reports whether user u made all of its entries, and left the last one.
-func (s *simulator[M]) done(u int) bool {
+func (s *engine) done(u int) bool {
 	return s.load.Left(u) == 0 && s.monitor.Section(u) == protocol.InRem
 }
 
 // schedule makes user u's next item the only one that counts.
-func (s *simulator[M]) schedule(u int, kind uint64, after int64) {
+func (s *engine) schedule(u int, kind uint64, after int64) {
 	s.users[u].pending = s.push(s.now+after, kind, uint32(u), 0)
 }
 
 // ready returns user it.to when its item still counts, and otherwise nil. The
 // items of a paused process come when the pause ends.
-func (s *simulator[M]) ready(it item) *user {
+func (s *engine) ready(it item) *user {
 	u := &s.users[it.to]
 	if u.pending != it.key {
 		return nil
@@ -40,7 +40,7 @@ func (s *simulator[M]) ready(it item) *user {
 	return u
 }
 
-func (s *simulator[M]) try(it item) {
+func (s *engine) try(it item) {
 	u := s.ready(it)
 	if u == nil {
 		return
@@ -53,7 +53,7 @@ func (s *simulator[M]) try(it item) {
 	s.input(u.proc, in)
 }
 
-func (s *simulator[M]) exit(it item) {
+func (s *engine) exit(it item) {
 	u := s.ready(it)
 	if u == nil {
 		return
@@ -69,7 +69,7 @@ func (s *simulator[M]) exit(it item) {
 }
 
 // tell hands crit, rem or ejected to the user of process id.
-func (s *simulator[M]) tell(id uint32, a protocol.Act) {
+func (s *engine) tell(id uint32, a protocol.Act) {
 	s.logAct(id, a)
 	k := int(s.procs[id].user)
 	was := s.monitor.Section(k)
@@ -89,7 +89,7 @@ func (s *simulator[M]) tell(id uint32, a protocol.Act) {
 				s.slow++
 			}
 		}
-		if s.alg.Weak {
+		if s.Weak {
 			u.operations = s.cfg.Operations[k]
 		}
 		s.stays(k)

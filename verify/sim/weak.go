@@ -20,18 +20,17 @@ import (
 // proposal, and each process hears of it two message delays later, in the order of instances.
 
 // weak is what a run knows of a replicated object, and of consensus.
-type weak[M any] struct {
+type weak struct {
 	judge    *history.Weak    // nil: there is no object
 	issued   int              // operations, of all users
 	issuedAt []int64          // by user: its open operation
 	votes    *world.Consensus // without proposals, for the first one is decided at once; nil: there is none
-	decided  []M              // by Ballot.Msg: who comes back resumes with one of which others have heard long ago
 	heard    []int64          // by member: when it hears of its next decision, at the earliest
 	random   workload.Stream
 }
 
-func (w *weak[M]) reset(i protocol.Info, c Config) {
-	*w = weak[M]{}
+func (w *weak) reset(i protocol.Info, c Config) {
+	*w = weak{}
 	if i.Weak {
 		w.judge, w.issuedAt = history.NewWeak(c.N), make([]int64, c.N)
 	}
@@ -43,7 +42,7 @@ func (w *weak[M]) reset(i protocol.Info, c Config) {
 
 // judgeRest tells the judge of the object that everything is at rest, where it is: nothing is left to happen before a user
 // tries, and the detectors suspect exactly those that crashed. Then no copy lacks anything.
-func (s *simulator[M]) judgeRest() {
+func (s *engine) judgeRest() {
 	const idle = 1<<userTry | 1<<fault | 1<<crashes | 1<<recoveries | 1<<pauses | 1<<partitions
 	if s.weak.judge == nil {
 		return
@@ -54,7 +53,7 @@ func (s *simulator[M]) judgeRest() {
 		}
 	}
 	for _, q := range s.faults.suspected {
-		if s.procs[q].process != nil && slices.Contains(s.procs[q].suspectedBy, true) {
+		if s.procs[q].up && slices.Contains(s.procs[q].suspectedBy, true) {
 			return
 		}
 	}
@@ -63,7 +62,7 @@ func (s *simulator[M]) judgeRest() {
 }
 
 // issue lets user k, which is inside, issue its next operation.
-func (s *simulator[M]) issue(k int) {
+func (s *engine) issue(k int) {
 	w, u := &s.weak, &s.users[k]
 	w.issued++
 	in := protocol.NewIssue(fmt.Sprint(w.issued))
@@ -73,7 +72,7 @@ func (s *simulator[M]) issue(k int) {
 }
 
 // outcome: the open operation of a process's user succeeded.
-func (s *simulator[M]) outcome(id uint32, a protocol.Act) {
+func (s *engine) outcome(id uint32, a protocol.Act) {
 	k := int(s.procs[id].user)
 	s.logAct(id, a)
 	if u := &s.users[k]; u.issuing {
@@ -85,7 +84,7 @@ func (s *simulator[M]) outcome(id uint32, a protocol.Act) {
 }
 
 // stays lets a user that is inside issue its next operation, or leave after a while.
-func (s *simulator[M]) stays(k int) {
+func (s *engine) stays(k int) {
 	u, after := &s.users[k], int64(0)
 	if u.operations == 0 {
 		after = int64(s.load.Holds(k))
@@ -100,24 +99,24 @@ func (s *simulator[M]) stays(k int) {
 
 // propose takes a proposal: the first one of an instance is its decision.
 func (s *simulator[M]) propose(instance uint64, m *M) {
-	w := &s.weak
+	w := &s.engine.weak
 	if _, decided := w.votes.Decided(instance); decided {
 		return
 	}
-	w.votes.Decide(world.Ballot{Instance: instance, Msg: uint32(len(w.decided))})
-	w.decided = append(w.decided, *m)
-	if s.log != nil {
-		s.logVerb(scenario.Decide, 0, 0, fmt.Sprint(instance, " ", s.Names.Text(s.alg.Text(*m))))
+	w.votes.Decide(world.Ballot{Instance: instance, Msg: uint32(len(s.decided))})
+	s.decided = append(s.decided, *m)
+	if s.engine.log != nil {
+		s.engine.logVerb(scenario.Decide, 0, 0, fmt.Sprint(instance, " ", s.engine.Names.Text(s.alg.Text(*m))))
 	}
 	for id, k := range w.votes.Next {
-		if k == instance+1 && s.isUp(uint32(id)) {
-			s.willHear(uint32(id))
+		if k == instance+1 && s.engine.isUp(uint32(id)) {
+			s.engine.willHear(uint32(id))
 		}
 	}
 }
 
 // willHear lets a member hear of the next decision, if it is there.
-func (s *simulator[M]) willHear(id uint32) {
+func (s *engine) willHear(id uint32) {
 	w := &s.weak
 	b, hears := w.votes.Hears(int(id))
 	if !hears {
@@ -130,18 +129,18 @@ func (s *simulator[M]) willHear(id uint32) {
 
 // hears tells a member a decision.
 func (s *simulator[M]) hears(it item) {
-	w, p := &s.weak, &s.procs[it.to]
+	w, p := &s.engine.weak, &s.engine.procs[it.to]
 	b, hears := w.votes.Hears(int(it.to))
 	switch {
-	case p.process == nil || !hears || uint32(b.Instance) != it.slot || it.key>>kindBits <= p.born:
+	case !p.up || !hears || uint32(b.Instance) != it.slot || it.key>>kindBits <= p.born:
 		return
-	case p.pausedUntil > s.now:
-		s.again(it, p.pausedUntil)
+	case p.pausedUntil > s.engine.now:
+		s.engine.again(it, p.pausedUntil)
 		return
 	}
 	w.votes.Hear(int(it.to))
-	s.logVerb(scenario.Hear, it.to, 0, "")
-	s.willHear(it.to)
-	m := w.decided[b.Msg]
+	s.engine.logVerb(scenario.Hear, it.to, 0, "")
+	s.engine.willHear(it.to)
+	m := s.decided[b.Msg]
 	s.step(it.to, protocol.NewDecide(b.Instance), &m)
 }

@@ -14,8 +14,12 @@ import (
 // wrong name of a command or a shell a wrong call.
 func tidy(root *cobra.Command) {
 	root.SetUsageFunc(usage)
-	EachCommand(root, func(c *cobra.Command) {
+	help := root.HelpFunc()
+	root.SetHelpFunc(func(c *cobra.Command, args []string) { // of one command: nobody asks most processes for help
 		c.Long = Fill(c.Long, helpColumns(root))
+		help(c, args)
+	})
+	EachCommand(root, func(c *cobra.Command) {
 		c.Flags().VisitAll(func(f *pflag.Flag) {
 			if f.DefValue == "0s" {
 				f.DefValue = "0" // which help leaves out, whatever the flag's type is: its text says what 0 means
@@ -30,9 +34,6 @@ func tidy(root *cobra.Command) {
 			c.Run, c.RunE = nil, func(_ *cobra.Command, args []string) error { return helpOn(root, args) }
 		case "completion":
 			c.Args, c.RunE = nil, func(c *cobra.Command, args []string) error { return noShell(c, args) }
-			for _, shell := range c.Commands() {
-				shell.Long = Fill(shell.Long, usualColumns)
-			}
 		}
 	}
 }

@@ -223,9 +223,8 @@ func (j *Journal) follows(rest, salt []byte, at int64) bool {
 	}
 }
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
 func sum(salt []byte, at int64, record []byte) uint32 {
+	castagnoli := crc32.MakeTable(crc32.Castagnoli) // made once, and only where there is a journal
 	seed := binary.BigEndian.AppendUint64(bytes.Clone(salt), uint64(at))
 	seed = binary.BigEndian.AppendUint64(seed, uint64(len(record)))
 	return crc32.Update(crc32.Checksum(seed, castagnoli), castagnoli, record)

@@ -1,6 +1,8 @@
 package peers
 
 import (
+	"sync"
+
 	"github.com/poundlock/poundlock/algo/bully"
 	"github.com/poundlock/poundlock/algo/carvalhoroucairol"
 	"github.com/poundlock/poundlock/algo/centralised"
@@ -25,43 +27,51 @@ const Default = "tokengme/" + membership.Variant
 // DefaultElection is the algorithm of Elect where the Config names none.
 const DefaultElection = "bully"
 
-// hosts are those of the algorithms, by name, and electors those of elections.
-var hosts, electors = map[string]node.Host{}, map[string]node.Host{}
+// A registry has the hosts of algorithms, by name.
+type registry map[string]node.Host
 
-func init() {
-	recovering(tokengme.Algorithm)
-	recovering(tokengme.Several)
-	recovering(tokengme.Bounded)
-	recovering(ra2.Algorithm)
-	recovering(suzukikasami.Algorithm)
-	recovering(centralised.Algorithm)
-	host(carvalhoroucairol.Algorithm)
-	host(centralised.Algorithm)
-	host(lamport.Algorithm)
-	host(maekawa.Algorithm)
-	host(ra1.Algorithm)
-	host(ra2.Algorithm)
-	host(raymond.Algorithm)
-	host(ricartagrawala.Algorithm)
-	host(suzukikasami.Algorithm)
-	host(suzukikasami.RicartAgrawala)
-	host(tokengme.Algorithm)
-	host(tokengme.Bounded)
-	host(tokengme.Several)
-	host(tokenring.Resting)
+// hosts are those of the algorithms for mutual exclusion. They are made where they are asked for: most processes with this
+// package, such as those of the command poundlock, are no members.
+var hosts = sync.OnceValue(func() registry {
+	r := registry{}
+	recovering(r, tokengme.Algorithm)
+	recovering(r, tokengme.Several)
+	recovering(r, tokengme.Bounded)
+	recovering(r, ra2.Algorithm)
+	recovering(r, suzukikasami.Algorithm)
+	recovering(r, centralised.Algorithm)
+	add(r, carvalhoroucairol.Algorithm)
+	add(r, centralised.Algorithm)
+	add(r, lamport.Algorithm)
+	add(r, maekawa.Algorithm)
+	add(r, ra1.Algorithm)
+	add(r, ra2.Algorithm)
+	add(r, raymond.Algorithm)
+	add(r, ricartagrawala.Algorithm)
+	add(r, suzukikasami.Algorithm)
+	add(r, suzukikasami.RicartAgrawala)
+	add(r, tokengme.Algorithm)
+	add(r, tokengme.Bounded)
+	add(r, tokengme.Several)
+	add(r, tokenring.Resting)
+	return r
+})
 
-	add(electors, bully.Algorithm)
-	add(electors, ringelection.Algorithm)
-}
+// electors are those of elections.
+var electors = sync.OnceValue(func() registry {
+	r := registry{}
+	add(r, bully.Algorithm)
+	add(r, ringelection.Algorithm)
+	return r
+})
 
 // add adds an algorithm. Its message type is erased, because a host is compiled once for each type.
-func add[M any](to map[string]node.Host, a protocol.Algorithm[M]) {
+func add[M any](r registry, a protocol.Algorithm[M]) {
 	h := node.HostOf(protocol.Erase(a))
-	to[h.Info().Form()] = h
+	r[h.Info().Form()] = h
 }
 
-// host adds an algorithm for mutual exclusion.
-func host[M any](a protocol.Algorithm[M]) { add(hosts, a) }
-
 // recovering adds an algorithm that survives crashes of its members.
-func recovering[M any](a protocol.Algorithm[M]) { host(membership.Wrap(protocol.Erase(a))) }
+func recovering[M any](r registry, a protocol.Algorithm[M]) {
+	add(r, membership.Wrap(protocol.Erase(a)))
+}

@@ -34,7 +34,7 @@ type Leader struct {
 // lease is suspected. It does not wait for the others. An election needs addresses of its own: it is another system
 // than one of locks.
 func Elect(c Config) (*Election, error) {
-	host, err := c.host(electors, DefaultElection)
+	host, err := c.host(electors(), DefaultElection)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +50,7 @@ func Elect(c Config) (*Election, error) {
 }
 
 // Elections are the names of the algorithms of Elect, in their order.
-func Elections() []string { return slices.Sorted(maps.Keys(electors)) }
+func Elections() []string { return slices.Sorted(maps.Keys(electors())) }
 
 func (e *Election) tell(leader protocol.ID, epoch uint64) {
 	e.mu.Lock()

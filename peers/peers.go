@@ -135,7 +135,7 @@ type Member struct {
 // Join makes this process a member, and returns when it takes part: at the first start when all members have met, and else when
 // enough of them can be reached. When ctx ends first it returns ErrPeerDown with what each of the others said.
 func Join(ctx context.Context, c Config) (*Member, error) {
-	host, err := c.host(hosts, Default)
+	host, err := c.host(hosts(), Default)
 	if err != nil {
 		return nil, err
 	}
@@ -214,11 +214,11 @@ func (c *Config) start(x node.Config) (*node.Node, error) {
 }
 
 // Algorithms are the names of those that a system may run, in their order.
-func Algorithms() []string { return slices.Sorted(maps.Keys(hosts)) }
+func Algorithms() []string { return slices.Sorted(maps.Keys(hosts())) }
 
 // Options are those of one of Algorithms: docs/algorithms.md says what each is for.
 func Options(algorithm string) []protocol.Option {
-	if host := hosts[algorithm]; host != nil {
+	if host := hosts()[algorithm]; host != nil {
 		return host.Info().Options
 	}
 	return nil

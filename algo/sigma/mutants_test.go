@@ -562,9 +562,11 @@ func TestMutants(t *testing.T) {
 				"neither m supports nor a split",
 			"Server.onMessage: stored != (entry{}) -> true": "nil has timestamp 0, so that line 29 deletes it, " +
 				"which does nothing",
-			"queue.find: q == nil || q.index == nil -> true":   "finds the same, in a long queue more slowly",
-			"Client.sides: !slices.Contains(sides, p) -> true": "a side is looked at again and again, with the same result",
-			"algorithm: m.Kind == Check -> false":              idempotent,
+			"queue.find: q == nil || q.index == nil -> true":               "finds the same, in a long queue more slowly",
+			"Client.sides: !slices.Contains(sides, p) -> true":             "a side is looked at again and again, with the same result",
+			"queue.insert: i > 0 && w.compare(q.waiters[i-1]) < 0 -> true": "finds the same place, more slowly",
+			"queue.insert: w.compare(q.waiters[i-1]) < 0 dropped":          "finds the same place, more slowly",
+			"algorithm: m.Kind == Check -> false":                          idempotent,
 		},
 	})
 }

@@ -115,7 +115,10 @@ func (q *queue) find(c protocol.ID) int {
 
 // insert adds the waiter of a client that is not in the queue.
 func (q *queue) insert(w waiter) {
-	i, _ := slices.BinarySearchFunc(q.waiters, w, waiter.compare)
+	i := len(q.waiters)
+	if i > 0 && w.compare(q.waiters[i-1]) < 0 { // most come last
+		i, _ = slices.BinarySearchFunc(q.waiters, w, waiter.compare)
+	}
 	q.waiters = slices.Insert(q.waiters, i, w)
 	switch {
 	case q.index != nil:

@@ -231,14 +231,20 @@ func (j *journal) noteUser(name string, what protocol.Kind, op []byte) {
 	}
 }
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+// sums adds what the pass leads to. The table is made once, and only where there is a journal.
+func (j *journal) sums(parts ...[]byte) {
+	castagnoli := crc32.MakeTable(crc32.Castagnoli)
+	for _, part := range parts {
+		j.sum = crc32.Update(j.sum, castagnoli, part)
+	}
+}
 
 // sends has an item wait until the pass is written.
 func (j *journal) sends(s *session, item transport.Type, kind Kind, name string, body []byte, state bool) bool {
 	if j.err == nil {
 		j.sent = append(j.sent, sending{s, item, kind, name, slices.Clone(body), state})
 		head := binary.AppendUvarint([]byte{byte(item), byte(kind)}, uint64(s.id))
-		j.sum = crc32.Update(crc32.Update(crc32.Update(j.sum, castagnoli, head), castagnoli, []byte(name)), castagnoli, body)
+		j.sums(head, []byte(name), body)
 	}
 	return true
 }
@@ -249,14 +255,14 @@ func (j *journal) defers(name string, callback func()) bool {
 		return false
 	}
 	j.told = append(j.told, telling{name, callback})
-	j.sum = crc32.Update(j.sum, castagnoli, []byte(name))
+	j.sums([]byte(name))
 	return true
 }
 
 // executed has the pass lead to the result of an operation, too.
 func (j *journal) executed(result []byte) {
 	if j != nil {
-		j.sum = crc32.Update(j.sum, castagnoli, result)
+		j.sums(result)
 	}
 }
 

@@ -1,0 +1,302 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/pprof"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/poundlock/poundlock"
+	"github.com/poundlock/poundlock/internal/slots"
+	"github.com/poundlock/poundlock/server"
+)
+
+// The roles in which this program is started again.
+const (
+	serverRole  = "crowd-server"
+	clientsRole = "crowd-clients"
+)
+
+// An order is what a process is told: one line on its standard input, which it answers with one report. The end of
+// the stream ends the process.
+type order struct {
+	Open    int           `json:",omitempty"` // clients to be opened
+	Hold    int           `json:",omitempty"` // locks that each client, up to Of, is to hold from now on
+	Of      int           `json:",omitempty"`
+	Look    bool          `json:",omitempty"` // at what is held
+	Weigh   bool          `json:",omitempty"` // the heap, after a collection
+	Profile string        `json:",omitempty"` // begin a profile; "." ends it
+	Ask     time.Duration `json:",omitempty"` // for so long: as often as Rate says, or by Users that ask when they were answered
+	Rate    float64       `json:",omitempty"` // a second
+	Users   int           `json:",omitempty"`
+	Within  time.Duration `json:",omitempty"` // an acquire is given up after that
+}
+
+// A report is what a process answers.
+type report struct {
+	Err     string        `json:",omitempty"` // it cannot go on
+	CPU     time.Duration // its processor time so far
+	Heap    int64         `json:",omitempty"` // bytes that are reachable
+	Held    int           `json:",omitempty"`
+	Lost    int           `json:",omitempty"` // of those that were held
+	Why     string        `json:",omitempty"` // the first of these was lost
+	Asked   int           `json:",omitempty"`
+	Granted int           `json:",omitempty"` // in time
+	Failed  string        `json:",omitempty"` // why one of the others was not
+}
+
+// playRole returns if role is none.
+func playRole(role string, args []string) {
+	switch role {
+	case serverRole:
+		end(runServer(args))
+	case clientsRole:
+		end(runClients(args))
+	}
+}
+
+// obey answers the orders on the standard input.
+func obey(do func(order) (report, error)) error {
+	out := json.NewEncoder(os.Stdout)
+	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
+		var o order
+		err := json.Unmarshal(in.Bytes(), &o)
+		var r report
+		if err == nil {
+			r, err = do(o)
+		}
+		if err == nil && o.Profile != "" {
+			err = profile(o.Profile)
+		}
+		if err != nil {
+			r.Err = err.Error()
+		}
+		if o.Weigh {
+			r.Heap = heap()
+		}
+		r.CPU = processorTime()
+		if err := out.Encode(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func processorTime() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// heap is what is reachable, after two collections.
+func heap() int64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+func profile(path string) error {
+	if path == "." {
+		pprof.StopCPUProfile()
+		return nil
+	}
+	f, err := os.Create(filepath.Clean(path))
+	if err != nil {
+		return err
+	}
+	return pprof.StartCPUProfile(f)
+}
+
+// runServer is the life of a server.
+func runServer(args []string) error {
+	f := flag.NewFlagSet(serverRole, flag.ExitOnError)
+	name, table := f.String("name", "", ""), f.String("servers", "", "")
+	sessions := f.Int("sessions", 0, "")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	servers, err := slots.Parse(*table)
+	if err != nil {
+		return err
+	}
+	s, err := server.New(server.Config{Name: *name, Servers: servers, MaxSessions: 2 * *sessions, MaxSessionsOfOne: *sessions})
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	err = obey(func(order) (report, error) {
+		select {
+		case err := <-ended:
+			return report{}, err
+		default:
+			return report{}, nil
+		}
+	})
+	stop()
+	return err
+}
+
+// clients are those of one process.
+type clients struct {
+	config poundlock.Config
+	prefix string // of the names of their locks
+	all    []*poundlock.Client
+	held   [][]*poundlock.Grant // by client
+	asked  atomic.Int64         // names so far
+}
+
+// runClients is the life of a process of clients.
+func runClients(args []string) error {
+	f := flag.NewFlagSet(clientsRole, flag.ExitOnError)
+	name, table, lease := f.String("name", "", ""), f.String("servers", "", ""), f.Duration("lease", 0, "")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	servers, err := slots.Parse(*table)
+	if err != nil {
+		return err
+	}
+	c := &clients{config: poundlock.Config{Servers: servers, Lease: *lease, QuorumWait: time.Minute, Label: crowdLabel}, prefix: *name}
+	return obey(c.do)
+}
+
+func (c *clients) do(o order) (report, error) {
+	switch {
+	case o.Open > 0:
+		return report{}, c.open(o.Open)
+	case o.Hold > 0:
+		return report{}, c.hold(o.Hold, min(o.Of, len(c.all)))
+	case o.Ask > 0 && o.Users > 0:
+		return c.ask(o.Ask, o.Within, func(end time.Time, one func()) { c.users(o.Users, end, one) }), nil
+	case o.Ask > 0:
+		return c.ask(o.Ask, o.Within, func(end time.Time, one func()) { arrive(o.Rate, end, one) }), nil
+	case o.Look:
+		return c.look(), nil
+	}
+	return report{}, nil
+}
+
+// atOnce is how many clients a process opens, and how many locks it asks for, at a time.
+const atOnce = 32
+
+// each calls f for 0 to count-1, some at once, until one fails.
+func each(count int, f func(k int) error) error {
+	var next atomic.Int64
+	var errs [atOnce]error
+	var all sync.WaitGroup
+	for w := range atOnce {
+		all.Go(func() {
+			for k := int(next.Add(1) - 1); k < count && errs[w] == nil; k = int(next.Add(1) - 1) {
+				errs[w] = f(k)
+			}
+		})
+	}
+	all.Wait()
+	return errors.Join(errs[:]...)
+}
+
+func (c *clients) open(count int) error {
+	c.all, c.held = make([]*poundlock.Client, count), make([][]*poundlock.Grant, count)
+	return each(count, func(k int) (err error) {
+		c.all[k], err = poundlock.Dial(context.Background(), c.config)
+		return err
+	})
+}
+
+// hold has the first of the clients hold count locks each.
+func (c *clients) hold(count, of int) error {
+	for k := range of {
+		c.held[k] = make([]*poundlock.Grant, count)
+	}
+	return each(of*count, func(k int) (err error) {
+		client, i := k%of, k/of
+		c.held[client][i], err = c.all[client].Mutex(fmt.Sprintf("held/%s/%d/%d", c.prefix, client, i)).Lock(context.Background())
+		return err
+	})
+}
+
+// look counts the locks that are held, and those that are lost.
+func (c *clients) look() (r report) {
+	for _, grants := range c.held {
+		for _, g := range grants {
+			r.Held++
+			if why := context.Cause(g.Context()); why != nil {
+				r.Lost++
+				r.Why = why.Error()
+			}
+		}
+	}
+	return r
+}
+
+// ask acquires and releases as begin has it, and counts what was granted in time, and before the end.
+func (c *clients) ask(length, within time.Duration, begin func(end time.Time, one func())) (r report) {
+	var granted, asked atomic.Int64
+	var failed atomic.Pointer[error]
+	end := time.Now().Add(length)
+	begin(end, func() {
+		asked.Add(1)
+		k := c.asked.Add(1)
+		ctx, cancel := context.WithTimeout(context.Background(), within)
+		defer cancel()
+		// Names come again, but not while one is asked for.
+		g, err := c.all[int(k)%len(c.all)].Mutex(fmt.Sprintf("asked/%s/%d", c.prefix, k%200_000)).Lock(ctx)
+		if err == nil {
+			if time.Now().Before(end) {
+				granted.Add(1)
+			}
+			err = g.Unlock()
+		}
+		if err != nil {
+			failed.Store(&err)
+		}
+	})
+	r.Asked, r.Granted = int(asked.Load()), int(granted.Load())
+	if err := failed.Load(); err != nil {
+		r.Failed = (*err).Error()
+	}
+	return r
+}
+
+// users ask one after the other, each when it was answered.
+func (c *clients) users(count int, end time.Time, one func()) {
+	var all sync.WaitGroup
+	for range count {
+		all.Go(func() {
+			for time.Now().Before(end) {
+				one()
+			}
+		})
+	}
+	all.Wait()
+}
+
+// arrive has one asked so often in a second, whatever becomes of the others, and waits for all.
+func arrive(rate float64, end time.Time, one func()) {
+	var all sync.WaitGroup
+	began := time.Now()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for came := 0; time.Now().Before(end); <-tick.C {
+		for due := int(time.Since(began).Seconds() * rate); came < due; came++ {
+			all.Go(one)
+		}
+	}
+	all.Wait()
+}

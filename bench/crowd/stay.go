@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/poundlock/poundlock/bench/load"
+)
+
+// stay measures clients that hold what they hold, and do nothing.
+func stay(ctx context.Context, p plan) (*table, error) {
+	each := p.each
+	if p.locks > 0 {
+		each = (p.locks + p.clients - 1) / p.clients
+	}
+	began := time.Now()
+	c, err := start(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	defer c.close()
+	t := newTable("%d clients that hold %d locks each, for %v, with leases of %v", p.clients, each, p.length, p.lease)
+	t.value("all are connected after", time.Since(began).Seconds(), "s")
+
+	var emptyServers, emptyClients []report
+	if each > 0 {
+		if emptyServers, emptyClients, err = c.all(ctx, order{Weigh: true}); err != nil {
+			return nil, err
+		}
+		began := time.Now()
+		if _, err := c.tell(ctx, c.clients, func(int) order { return order{Hold: each, Of: p.clients} }); err != nil {
+			return nil, err
+		}
+		t.value("locks acquired", float64(each*p.clients)/time.Since(began).Seconds(), "a second")
+	}
+
+	if err := c.profile(ctx, true); err != nil {
+		return nil, err
+	}
+	servers, clients, err := c.all(ctx, order{})
+	if err != nil {
+		return nil, err
+	}
+	from, stop := time.Now(), c.beside()
+	select {
+	case <-time.After(p.length):
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	servers2, clients2, err := c.all(ctx, order{Look: true})
+	looks, length := stop(), time.Since(from)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.profile(ctx, false); err != nil {
+		return nil, err
+	}
+	ofServers, ofClients := processorTimes(servers2)-processorTimes(servers), processorTimes(clients2)-processorTimes(clients)
+	perClient := func(d time.Duration) float64 {
+		return float64(d.Microseconds()) / length.Seconds() / float64(p.clients)
+	}
+	t.value("processor time of the servers, a client and second", perClient(ofServers), "us")
+	t.value("processor time of its own, a client and second", perClient(ofClients), "us")
+	if p.part == "idle" {
+		t.value("processor time, a client and second", perClient(ofServers+ofClients), "us").atMost(100)
+	}
+	t.beside(looks)
+	alive, err := c.sessions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	t.value("sessions at the server with the fewest", float64(alive), "").atLeast(float64(p.clients))
+	if each > 0 {
+		lost := sum(clients2, func(r report) int { return r.Lost })
+		t.value("locks held", float64(sum(clients2, func(r report) int { return r.Held })), "")
+		t.value("locks lost", float64(lost), "").atMost(0).note(why(clients2))
+		fullServers, fullClients, err := c.all(ctx, order{Weigh: true})
+		if err != nil {
+			return nil, err
+		}
+		heap := func(r report) int { return int(r.Heap) }
+		locks := float64(each * p.clients)
+		server := t.value("heap a lock and server", float64(sum(fullServers, heap)-sum(emptyServers, heap))/locks/members, "B")
+		client := t.value("heap a lock at its client", float64(sum(fullClients, heap)-sum(emptyClients, heap))/locks, "B")
+		if p.part == "held" {
+			client.atMost(1024)
+			server.atMost(450)
+		}
+	}
+	return t, nil
+}
+
+// why is why some lock was lost.
+func why(all []report) (text string) {
+	for _, r := range all {
+		if r.Why != "" {
+			return r.Why
+		}
+	}
+	return ""
+}
+
+// beside adds how long acquires beside took, and how many failed.
+func (t *table) beside(looks []look) {
+	var times []time.Duration
+	failed := 0
+	for _, l := range looks {
+		if l.err != nil {
+			failed++
+			continue
+		}
+		times = append(times, l.took)
+	}
+	if q := load.Of(times, time.Millisecond); q != nil {
+		t.value("an acquire beside, median", q.P50, "ms")
+		t.value("an acquire beside, 99 of 100", q.P99, "ms").atMost(50)
+	}
+	t.value("acquires beside that failed", float64(failed), "").atMost(0)
+}

@@ -7,8 +7,8 @@
 //
 // idle: clients that hold no lock, or --each of them, and do nothing: what they cost in processor time, whether all sessions and
 // locks last, and how long an acquire beside them takes. held: few clients that hold many locks, and what a lock takes of memory
-// at a server and at its client. overload: first what the machine can do, by clients that ask as soon as they were
-// answered; then clients that ask so many times as often, whether they are answered or not, while the first one of
+// at a server and at its client. overload: in turns what the machine can do, by clients that ask as soon as they were
+// answered, and clients that ask so many times as often, whether they are answered or not, while the first one of
 // each process has locks that it holds all the time. An acquire that takes longer than --patience is given up, and does not count.
 //
 // Four servers are processes of their own, and the clients are divided among as many as the limit on open files asks for, at

@@ -72,10 +72,10 @@ func TestHeld(t *testing.T) {
 
 func TestOverload(t *testing.T) {
 	f := run(t, "overload", "--clients", "2", "--held", "10", "--times", "1,3", "--for", "300ms", "--patience", "5s")
-	want(t, f, "one after the other", some)
+	want(t, f, "3x: one after the other", some)
 	want(t, f, "3x: granted in time", some)
 	want(t, f, "3x: held locks lost", none)
-	want(t, f, "of the best rate, at 3x", some)
+	want(t, f, "3x: of the best", some)
 }
 
 func TestDivide(t *testing.T) {

@@ -37,16 +37,15 @@ func overload(ctx context.Context, p plan) (*table, error) {
 		all, err = c.tell(ctx, c.clients, func(int) order { return o })
 		return float64(sum(all, func(r report) int { return r.Granted })) / o.Ask.Seconds(), all, err
 	}
-	can, _, err := ask(order{Ask: p.length, Users: usersOfOne, Within: time.Minute})
-	if err != nil {
-		return nil, err
-	}
-	t.value("one after the other", can, "a second")
-	best, last := can, can
-	if err := c.profile(ctx, true); err != nil {
-		return nil, err
-	}
-	for _, k := range p.times {
+	for i, k := range p.times {
+		// Right before, for what the machine can do changes with what else it does.
+		can, _, err := ask(order{Ask: p.length, Users: usersOfOne, Within: time.Minute})
+		if err == nil && i == len(p.times)-1 {
+			err = c.profile(ctx, true)
+		}
+		if err != nil {
+			return nil, err
+		}
 		stop := c.beside()
 		rate, all, err := ask(order{Ask: p.length, Rate: k * can / float64(processes), Within: p.patience})
 		over := time.Now()
@@ -58,9 +57,10 @@ func overload(ctx context.Context, p plan) (*table, error) {
 			return nil, err
 		}
 		name := fmt.Sprintf("%gx", k)
+		t.value(name+": one after the other", can, "a second")
 		t.value(name+": asked for", float64(sum(all, func(r report) int { return r.Asked }))/p.length.Seconds(), "a second")
 		t.value(name+": granted in time", rate, "a second").note(failure(all))
-		best, last = max(best, rate), rate
+		t.value(name+": of the best", rate/max(rate, can), "").atLeast(0.8)
 		all, err = c.tell(ctx, c.clients, func(int) order { return order{Look: true} })
 		if err != nil {
 			return nil, err
@@ -76,7 +76,6 @@ func overload(ctx context.Context, p plan) (*table, error) {
 	if err := c.profile(ctx, false); err != nil {
 		return nil, err
 	}
-	t.value(fmt.Sprintf("of the best rate, at %gx", p.times[len(p.times)-1]), last/best, "").atLeast(0.8)
 	return t, nil
 }
 

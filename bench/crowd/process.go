@@ -114,7 +114,10 @@ func profile(path string) error {
 		pprof.StopCPUProfile()
 		return nil
 	}
-	f, err := os.Create(filepath.Clean(path))
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	f, err := os.Create(path)
 	if err != nil {
 		return err
 	}

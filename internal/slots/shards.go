@@ -64,6 +64,9 @@ func (all Shards) String() string {
 // one with the highest score, and of equal ones the first by name. When a shard comes
 // or goes, only those locks move that it gets or had.
 func (all Shards) Of(lock string) int {
+	if len(all) == 1 {
+		return 0
+	}
 	best, most := 0, uint64(0)
 	if len(all) == 1 {
 		return best

@@ -99,7 +99,7 @@ func (f *front) accept() {
 			continue
 		}
 		backoff = minBackoff
-		g := handshakes.Guest(addressOf(nc), true, func(int) { closeNow(nc) })
+		g := handshakes.Guest(addressOf(nc), true, func(int) { nc.SetReadDeadline(time.Now()) })
 		g.Take(1)
 		f.wg.Go(func() {
 			defer closeNow(nc)
@@ -108,6 +108,7 @@ func (f *front) accept() {
 			c, err := f.greet(nc)
 			if g.Leave() && err != nil {
 				err = errCrowded
+				f.turnAway(nc)
 			}
 			if err != nil {
 				f.n.counters.refused[causeOf(err)].Add(1)
@@ -178,6 +179,26 @@ func (f *front) greet(nc net.Conn) (*conn, error) {
 	return c, nil
 }
 
+// turnAway tells a client in its handshake that there is no room, in no time, unless they have not agreed on TLS yet.
+func (f *front) turnAway(nc net.Conn) {
+	if t, ok := nc.(*tls.Conn); ok && !t.ConnectionState().HandshakeComplete {
+		return
+	}
+	nc.SetDeadline(time.Now().Add(parting / 10))
+	no := &transport.Refuse{Code: transport.Full, What: errCrowded.text + ": try again later"}
+	if writeFrame(nc, f.n.Epoch(), no.Append) == nil {
+		awaitEnd(nc)
+	}
+}
+
+// awaitEnd closes a connection for writing, and reads what the other end has sent until that closes it, too: otherwise its
+// system could throw away what it is told.
+func awaitEnd(nc net.Conn) {
+	if half, ok := nc.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
+		_, _ = io.CopyN(io.Discard, nc, transport.MaxHandshake)
+	}
+}
+
 // noHandshake says why TLS failed with a client: in the log, and to the client,
 // which must have read the alert before the connection is closed.
 func (f *front) noHandshake(t *tls.Conn, err error) error {
@@ -185,16 +206,14 @@ func (f *front) noHandshake(t *tls.Conn, err error) error {
 	var garbled tls.RecordHeaderError
 	switch {
 	case errors.As(err, &garbled):
+		t.NetConn().Write(transport.WantTLS[:]) // crypto/tls says nothing to what is no TLS
 		err = fmt.Errorf("the other end seems to be without TLS: %w", err)
 	case transport.BrokenOff(err):
 		return err // a look at the port
 	}
 	f.n.book.warn(addressOf(t), "refused a connection", "from", t.RemoteAddr(), "error", err)
-	raw := t.NetConn()
-	if half, ok := raw.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
-		raw.SetReadDeadline(time.Now().Add(parting))
-		_, _ = io.CopyN(io.Discard, raw, transport.MaxHandshake)
-	}
+	t.NetConn().SetReadDeadline(time.Now().Add(parting))
+	awaitEnd(t.NetConn())
 	return err
 }
 

@@ -3,9 +3,11 @@ package node
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"os"
 	"time"
 
 	"github.com/poundlock/poundlock/protocol"
@@ -16,7 +18,18 @@ const (
 	minBackoff = 10 * time.Millisecond
 	maxBackoff = time.Second
 	handshake  = 5 * time.Second // to connect and to greet
+	// crowdBackoff takes the place of maxBackoff where the member has more to do than it can.
+	crowdBackoff = 4 * time.Second
 )
+
+// errUnanswered is that the other end closed the connection: it ends, or has no room. One that wants TLS says so.
+var errUnanswered = errors.New("it closed the connection without an answer")
+
+// crowded reports whether an attempt to connect failed as with a member that can be reached, and cannot follow.
+func crowded(err error) bool {
+	var r transport.Refuse
+	return errors.As(err, &r) && r.Code == transport.Full || errors.Is(err, os.ErrDeadlineExceeded)
+}
 
 // A dialer makes the connections with one member.
 type dialer struct {
@@ -54,6 +67,10 @@ func (d *dialer) run() {
 		if t.ctx.Err() != nil || greeted && time.Since(began) > backoff {
 			backoff = minBackoff
 		}
+		most := min(maxBackoff, max(minBackoff, d.n.c.Lease/8))
+		if !d.n.roles.member() && d.n.sessions.lookup(d.id) == nil && crowded(err) {
+			most = crowdBackoff // nothing is left to hurry for
+		}
 		// Jitter keeps the clients of a server that comes back apart.
 		select {
 		case <-time.After(backoff/2 + rand.N(backoff/2)):
@@ -65,7 +82,7 @@ func (d *dialer) run() {
 		case <-d.n.ctx.Done():
 			return
 		}
-		backoff = min(2*backoff, maxBackoff, max(minBackoff, d.n.c.Lease/8))
+		backoff = min(2*backoff, most)
 	}
 }
 
@@ -123,12 +140,13 @@ func (d *dialer) introduce(nc net.Conn, s *session) (*conn, error) {
 	}
 	in := bufio.NewReaderSize(nc, readBuffer)
 	sent := d.n.c.Boot()
-	if err := d.hello(nc, s); err != nil {
-		return nil, err
+	err := d.hello(nc, s)
+	var w transport.Welcome
+	if err == nil {
+		w, err = d.readWelcome(in, s)
 	}
-	w, err := d.readWelcome(in, s)
-	if d.n.c.TLS == nil && transport.BrokenOff(err) {
-		err = fmt.Errorf("%w: it closed the connection without an answer", transport.ErrWantsTLS)
+	if transport.BrokenOff(err) {
+		err = errUnanswered
 	}
 	if err != nil {
 		return nil, transport.Explain(err)

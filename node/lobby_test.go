@@ -2,6 +2,7 @@ package node_test
 
 import (
 	"net"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -60,6 +61,10 @@ func TestSilentCrowd(t *testing.T) {
 		}
 		// The first of them make room for the last ones, long before their time is over.
 		began := time.Now()
+		if r, err := transport.ReadRefuse(silent[0].until(transport.RefuseItem).Body); err != nil ||
+			r.Code != transport.Full || !strings.Contains(r.What, "too many connections are in their handshake: try again later") {
+			t.Errorf("the first silent connection hears %v, %v", r, err)
+		}
 		silent[0].ends()
 		if took := time.Since(began); took > 0 {
 			t.Errorf("the first silent connection ended after %v", took)

@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// A server says nothing to a client that differs from it in TLS: it cannot know
-// the language of the other. So the client guesses from how the server goes.
+// A server cannot know the language of a client that differs from it in TLS. One that wants TLS answers with an alert; from how
+// one without TLS goes the client guesses.
 var (
 	// ErrWantsTLS says that the other end behaves as one that wants TLS.
 	ErrWantsTLS = errors.New("the other end seems to want TLS")
@@ -30,6 +30,9 @@ func withoutTLS(err error) bool {
 	var garbled tls.RecordHeaderError
 	return BrokenOff(err) || errors.As(err, &garbled)
 }
+
+// WantTLS is what an end that wants TLS answers to one that speaks without: the alert that the version of the protocol is none.
+var WantTLS = [...]byte{0x15, 3, 1, 0, 2, 2, 70}
 
 // isRecord reports whether a length is the beginning of a TLS record, a handshake
 // or an alert: no frame is that long.

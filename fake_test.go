@@ -18,7 +18,9 @@ import (
 // A fakeNode is a runtime whose process does what a test says: it grants every
 // Try at once unless held back, and answers Cancel and Exit with Rem.
 type fakeNode struct {
-	t *testing.T
+	waiting int // Backlog
+	waits   time.Duration
+	t       *testing.T
 
 	mu              sync.Mutex
 	hold            bool            // Try waits for an explicit grant
@@ -218,9 +220,10 @@ func (f *fakeNode) eject(name string) {
 	f.calls <- u.Ejected
 }
 
-func (f *fakeNode) ID() protocol.ID      { return 1 << 62 }
-func (f *fakeNode) Gathering() bool      { return false }
-func (f *fakeNode) Failure(string) error { return nil }
+func (f *fakeNode) ID() protocol.ID               { return 1 << 62 }
+func (f *fakeNode) Gathering() bool               { return false }
+func (f *fakeNode) Backlog() (int, time.Duration) { return f.waiting, f.waits }
+func (f *fakeNode) Failure(string) error          { return nil }
 
 func (f *fakeNode) setAlive(k int) {
 	f.mu.Lock()

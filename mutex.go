@@ -168,6 +168,9 @@ func (m *Mutex) enter(ctx, parent context.Context, once bool) (*Grant, error) {
 	if err := m.unsupported(); err != nil {
 		return nil, err
 	}
+	if err := m.client.crowded(ctx, m.names[0], once); err != nil {
+		return nil, failed(m.names[0], err)
+	}
 	s := newSection(parent, m.client, m.label)
 	s.ahead = m.ahead
 	if s.wants, s.keep = protocol.Groups(strings.Join(m.groups, ",")), m.keep; m.groups == nil && m.keep > 0 {
@@ -184,4 +187,29 @@ func (m *Mutex) enter(ctx, parent context.Context, once bool) (*Grant, error) {
 		return nil, failed(m.names[0], err)
 	}
 	return &Grant{s}, nil
+}
+
+// crowded says that a lock would not be had in time, because more users of this client wait than servers can answer until
+// then: one more would only take from the others what they need. A lock that somebody here has or wants is another matter.
+func (c *Client) crowded(ctx context.Context, name string, once bool) error {
+	end, bounded := ctx.Deadline()
+	if !bounded && !once {
+		return nil
+	}
+	users, wait := c.shardOf(name).node.Backlog()
+	left := c.patience()
+	if bounded {
+		left = time.Until(end)
+	}
+	if wait <= left/2 || left <= 0 {
+		return nil
+	}
+	c.mu.Lock()
+	known := c.lines.Get(name) != nil
+	c.mu.Unlock()
+	if known {
+		return nil
+	}
+	return fmt.Errorf("this client wants more than servers can answer in time: %d users wait already, for %v: ask less often, or wait longer",
+		users, wait.Round(10*time.Millisecond))
 }

@@ -595,9 +595,12 @@ func (c *conn) control(i transport.Item) error {
 	switch i.Type {
 	case transport.AckItem:
 		c.s.mu.Lock()
-		defer c.s.mu.Unlock()
-		defer c.s.count()
-		return c.s.window.Ack(i.Seq)
+		err := c.s.window.Ack(i.Seq)
+		c.s.count()
+		c.s.pace.heard(i.Seq, c.n.late())
+		c.s.mu.Unlock()
+		c.n.pacer.admit()
+		return err
 	case transport.PingItem:
 		c.s.mu.Lock()
 		dead := c.s.dead.Load()

@@ -307,6 +307,7 @@ type user struct {
 	refusal  string                 // of a member that does not serve the lock: the reason of Rem
 	section  protocol.Section       // the loop's
 	supports map[protocol.ID]uint64 // what it was told last; shared
+	passage  passage                // of its Try; the pacer's
 }
 
 // wants are the groups that the user wants any one of.
@@ -341,8 +342,8 @@ func (s *users) get(name string) *user {
 	return s.byName.Get(name)
 }
 
-// enter makes u the user of a lock, and queues its Try.
-func (s *users) enter(name string, u *user, once bool, in *inbox) error {
+// enter makes u the user of a lock, and has its Try queued.
+func (s *users) enter(name string, u *user, queue func()) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.failure(name); err != nil { // also after the node has closed, perhaps for that
@@ -355,7 +356,7 @@ func (s *users) enter(name string, u *user, once bool, in *inbox) error {
 		return fmt.Errorf("%w: %q", ErrBusy, name)
 	}
 	s.byName.Set(name, u)
-	in.post(event{op: opTry, name: name, once: once})
+	queue()
 	return nil
 }
 

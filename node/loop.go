@@ -150,10 +150,10 @@ func (l *loop) handle(e *event) {
 	switch e.op {
 	case opTry:
 		if !l.gate.holds(e) {
-			l.tryEvent(e)
+			l.beginTry(e)
 		}
 	case opCancel:
-		if l.gate.lets(e.name) {
+		if l.gate.lets(e.name) || l.takesBack(e.name) {
 			return
 		}
 		if u := l.users.get(e.name); u != nil && u.section == protocol.InTry && l.cancels(u.kind) {

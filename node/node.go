@@ -242,6 +242,7 @@ type Node struct {
 	buffers sync.Pool // of *[]byte, for frames
 
 	sessions *sessions
+	pacer    *pacer
 
 	mu       sync.Mutex // taken before that of sessions
 	draining bool
@@ -291,6 +292,7 @@ func newNode(c Config) (*Node, error) {
 		clock:       wallClock{wall: wall},
 	}
 	n.sessions = newSessions(n)
+	n.pacer = newPacer(n)
 	n.parcels.New = func() any { return new(parcel) }
 	n.buffers.New = func() any { return new([]byte) }
 	n.nameMessages()
@@ -480,7 +482,7 @@ func (n *Node) Try(kind Kind, name string, u User, once bool) error {
 		return fmt.Errorf("node: a head start of %v: %s knows none", ahead, info.Name)
 	}
 	l := n.loop(name)
-	return l.users.enter(name, own, once, &l.inbox)
+	return l.users.enter(name, own, func() { n.pacer.try(l, event{op: opTry, name: name, once: once}, own) })
 }
 
 // Cancel gives up a Try. The user is told Rem, or was told Crit before. Where

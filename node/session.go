@@ -53,6 +53,7 @@ type session struct {
 	parted      bool       // this node closes, and will say nothing more
 	label       string     // of the peer
 	window      reliable.Window
+	pace        pace
 	unacked     int           // bytes of it that sessions.unacked knows of
 	large       int           // bytes of it that do not count there: of messages with parts, until the last one is acknowledged
 	largeEnd    uint64        // the last item of these
@@ -177,6 +178,7 @@ func (s *session) send(t transport.Type, kind Kind, name string, msg []byte, sta
 
 func (s *session) append(t transport.Type, kind Kind, name string, body []byte) error {
 	seq, b := s.window.Next()
+	s.pace.note(seq, s.window.Unacked())
 	return s.window.Push(transport.AppendNamed(b, t, seq, uint8(kind), name, body))
 }
 

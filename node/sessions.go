@@ -127,6 +127,7 @@ func (ss *sessions) end(s *session, why error, last []byte) {
 		ss.reunite(ss.n.c.Boot(), 0)
 	}
 	ss.mu.Unlock()
+	ss.n.pacer.admit()
 	ss.n.book.later(s.host, "session ended", why, "peer", ss.n.roles.name(s.id), "label", label, "session", number, "reason", why)
 }
 
@@ -346,6 +347,7 @@ func (ss *sessions) noteRoundTrip(s *session, took time.Duration) {
 	}
 	s.mu.Lock()
 	s.roundTrip = took
+	s.pace.tripped(took)
 	s.mu.Unlock()
 	all := []time.Duration{took}
 	for _, other := range ss.list() {
@@ -423,6 +425,7 @@ func (ss *sessions) connect(s *session, c *conn, received uint64, isNew bool) er
 	ss.mu.Unlock()
 	ss.n.detector.heard(s, isNew)
 	ss.tell() // those that wait until it is alive: nobody suspects it any more
+	ss.n.pacer.admit()
 	ss.look()
 	return nil
 }

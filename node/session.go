@@ -64,7 +64,7 @@ type session struct {
 }
 
 func newSession(n *Node, id protocol.ID, number uint64) *session {
-	return &session{n: n, id: id, number: number, window: reliable.Window{MaxBytes: n.sessions.usualWindow()}}
+	return &session{n: n, id: id, number: number, window: reliable.Window{MaxItems: n.sessions.usualItems(), MaxBytes: n.sessions.usualWindow()}}
 }
 
 // agree notes what the two ends of a session have agreed on, at this time for the first time or once more: the life and
@@ -243,7 +243,7 @@ func (s *session) bound() {
 	}
 	s.restored = false
 	s.large, s.largeEnd = s.window.UnackedBytes(), s.window.Acked()+uint64(s.window.Unacked())
-	s.window.MaxItems, s.window.MaxBytes = 0, s.large+s.n.sessions.usualWindow()
+	s.window.MaxItems, s.window.MaxBytes = s.n.sessions.usualItems(), s.large+s.n.sessions.usualWindow()
 }
 
 // signal has what waits written: by this goroutine as far as that takes no waiting, if now is set, and else by the writer.

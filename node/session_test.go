@@ -63,7 +63,7 @@ func TestGivenUpClientKeepsItsLease(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					var wire cable
 					var d diary
-					wire.members(t, 1, node.HostOf(keeper(d.add)), func(c *node.Config) { c.MaxUnacked = most })
+					wire.members(t, 1, node.HostOf(keeper(d.add)), func(c *node.Config) { c.MaxUnacked, c.MaxLocks = most, 5000 })
 					s := wire.visit(t, greeting)
 					s.until(transport.WelcomeItem)
 					began := time.Now()
@@ -112,13 +112,38 @@ func TestGivenUpClientKeepsItsLease(t *testing.T) {
 	}
 }
 
+// More may wait for a client that may have more locks.
+func TestWindowOfManyLocks(t *testing.T) {
+	for locks, goesOn := range map[int]bool{5000: false, 0: true} { // 0: as many as usual
+		synctest.Test(t, func(t *testing.T) {
+			var wire cable
+			wire.members(t, 1, node.HostOf(keeper(nil)), func(c *node.Config) { c.MaxLocks = locks })
+			s := wire.visit(t, greeting)
+			s.until(transport.WelcomeItem)
+			go io.Copy(io.Discard, s.conn)
+			name := fmt.Sprintf("%01000d", 0)
+			var err error
+			for k := uint64(0); k < 5000 && err == nil; k++ { // 5 MB of answers
+				_, err = s.conn.Write(frame(message(k+1, 1, name, enter)))
+			}
+			synctest.Wait()
+			if err == nil {
+				_, err = s.conn.Write(frame())
+			}
+			if (err == nil) != goesOn {
+				t.Errorf("%d locks: the session goes on: %v, want %v", locks, err == nil, goesOn)
+			}
+		})
+	}
+}
+
 // A client that is cut off while the servers have much to tell it is alone inside
 // for as long as it may believe so.
 func TestCutWithFullWindow(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var wire cable
-		c := wire.members(t, 4, node.HostOf(sigma.Algorithm), nil)
+		c := wire.members(t, 4, node.HostOf(sigma.Algorithm), func(c *node.Config) { c.MaxLocks = 2000 })
 		a := start(t, c)
 		c.Secret = node.NewSecret()
 		c.Dial = func(ctx context.Context, p node.Peer) (net.Conn, error) { return wire.memory.Dial(ctx, p.Addr) }

@@ -145,8 +145,29 @@ func (ss *sessions) drop(s *session, why error, last []byte) {
 	ss.n.book.later(s.host, "session dropped", why, "peer", ss.n.roles.name(s.id), "reason", why)
 }
 
-// usualWindow is how many bytes may wait in a session, but for messages that have parts.
-func (ss *sessions) usualWindow() int { return reliable.MaxBytes + len(ss.n.c.Objects)*objectRoom }
+// usualWindow is how many bytes may wait in a session, but for messages that have parts: more where a client may have many locks,
+// of which each may have something to say at once.
+func (ss *sessions) usualWindow() int {
+	return ss.ofClient(reliable.MaxBytes, bytesOfOne) + len(ss.n.c.Objects)*objectRoom
+}
+
+// usualItems is how many messages may wait in a session.
+func (ss *sessions) usualItems() int { return ss.ofClient(reliable.MaxItems, itemsOfOne) }
+
+// What may wait for each lock of a client: the request of one user and the release of the one before, an answer to a CHECK and
+// one more, with names that are no longer than usual.
+const (
+	itemsOfOne = 4
+	bytesOfOne = 4 * 64
+)
+
+// ofClient is least, or what all locks that a client may have make of one's, if that is more.
+func (ss *sessions) ofClient(least, one int) int {
+	if ss.n.roles.info.Users != protocol.Clients {
+		return least
+	}
+	return max(least, ss.n.c.MaxLocks*one)
+}
 
 // Alive returns how many members this node has a live session with, itself not
 // counted.

@@ -195,6 +195,9 @@ func closedByPeer(why error) bool {
 // into one frame.
 func (c *conn) write() {
 	interval := c.lease / 4
+	if !c.beats() {
+		interval = MaxLease // as good as never
+	}
 	heartbeat := time.NewTimer(interval)
 	defer heartbeat.Stop()
 	var beat bool

@@ -41,7 +41,7 @@ var (
 	errNotDialed = errors.New("it has not connected to this process")
 )
 
-// run ends the sessions whose leases lapse. A client must be on time; a
+// run ends the sessions whose leases lapse. A client must be on time while it has users; a
 // member may be late, which only delays a suspicion, and so it looks at its many
 // sessions not too often.
 func (ss *sessions) run() {
@@ -54,8 +54,13 @@ func (ss *sessions) run() {
 	for {
 		now := ss.n.c.Boot()
 		next := ss.expire(now)
-		// The timer stands still while the machine is suspended, hence the cap.
-		t.Reset(max(least, min(most, next-now)))
+		// The timer stands still while the machine is suspended, hence the cap. Nobody notices that where there is no
+		// user, and the next one is told of what has lapsed before it gets in: see lapse.
+		limit := most
+		if ss.n.resting() {
+			limit = max(most, ss.n.c.Lease/4)
+		}
+		t.Reset(max(least, min(limit, next-now)))
 		select {
 		case <-t.C:
 		case <-ss.watch:
@@ -63,6 +68,21 @@ func (ss *sessions) run() {
 			return
 		}
 	}
+}
+
+// resting reports whether this is a client without users. From then on the first one has run look again.
+func (n *Node) resting() bool {
+	if n.roles.member() {
+		return false
+	}
+	n.rests.Store(true)
+	for _, l := range n.loops {
+		if l.users.any() {
+			n.rests.Store(false)
+			return false
+		}
+	}
+	return true
 }
 
 func (ss *sessions) look() {

@@ -243,6 +243,7 @@ type Node struct {
 
 	sessions *sessions
 	pacer    *pacer
+	rests    atomic.Bool // see resting
 
 	mu       sync.Mutex // taken before that of sessions
 	draining bool
@@ -482,7 +483,11 @@ func (n *Node) Try(kind Kind, name string, u User, once bool) error {
 		return fmt.Errorf("node: a head start of %v: %s knows none", ahead, info.Name)
 	}
 	l := n.loop(name)
-	return l.users.enter(name, own, func() { n.pacer.try(l, event{op: opTry, name: name, once: once}, own) })
+	err = l.users.enter(name, own, func() { n.pacer.try(l, event{op: opTry, name: name, once: once}, own) })
+	if n.rests.Load() && n.rests.Swap(false) {
+		n.sessions.look()
+	}
+	return err
 }
 
 // Cancel gives up a Try. The user is told Rem, or was told Crit before. Where

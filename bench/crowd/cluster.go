@@ -164,16 +164,16 @@ func (c *cluster) profile(ctx context.Context, begins bool) error {
 const crowdLabel = "crowd"
 
 // sessions is how many of the clients the server with the fewest has a session with.
-func (c *cluster) sessions(ctx context.Context) (least int, err error) {
+func (c *cluster) sessions(ctx context.Context) (least int, each string, err error) {
 	o, err := server.Observe(server.AskConfig{Servers: c.table, Timeout: 30 * time.Second, Label: "count"})
 	if err != nil {
-		return 0, err
+		return 0, "", err
 	}
 	defer o.Close()
 	least = -1
 	for _, a := range o.Sessions(ctx) {
 		if a.Err != nil {
-			return 0, fmt.Errorf("%s: %w", a.Server.Name, a.Err)
+			return 0, "", fmt.Errorf("%s: %w", a.Server.Name, a.Err)
 		}
 		k := 0
 		for _, s := range a.Status.Sessions {
@@ -184,8 +184,9 @@ func (c *cluster) sessions(ctx context.Context) (least int, err error) {
 		if least < 0 || k < least {
 			least = k
 		}
+		each += fmt.Sprintf("%s %d  ", a.Server.Name, k)
 	}
-	return least, nil
+	return least, strings.TrimSpace(each), nil
 }
 
 // A look is one acquire beside.

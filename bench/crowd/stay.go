@@ -65,11 +65,11 @@ func stay(ctx context.Context, p plan) (*table, error) {
 		t.value("processor time, a client and second", perClient(ofServers+ofClients), "us").atMost(100)
 	}
 	t.beside(looks)
-	alive, err := c.sessions(ctx)
+	alive, by, err := c.sessions(ctx)
 	if err != nil {
 		return nil, err
 	}
-	t.value("sessions at the server with the fewest", float64(alive), "").atLeast(float64(p.clients))
+	t.value("sessions at the server with the fewest", float64(alive), "").atLeast(float64(p.clients)).note(by)
 	if each > 0 {
 		lost := sum(clients2, func(r report) int { return r.Lost })
 		t.value("locks held", float64(sum(clients2, func(r report) int { return r.Held })), "")

@@ -101,7 +101,8 @@ func (m *Mutex) Name() string { return strings.Join(m.names, "\n") }
 
 // Lock waits for the lock. On error nothing is held. The error is
 //
-//   - ErrNotAcquired, wrapped with ctx's error or the reason why this process gave up;
+//   - ErrNotAcquired, wrapped with ctx's error or the reason why this process gave up: at once where ctx has a
+//     deadline and so many users of this client wait for servers already that this one would miss it;
 //   - ErrNoQuorum, when fewer servers than a quorum could be reached for
 //     Config.QuorumWait, or until ctx ended, or when ctx ended while too few servers
 //     gave locks, because others drain;

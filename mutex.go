@@ -211,6 +211,16 @@ func (c *Client) crowded(ctx context.Context, name string, once bool) error {
 	if known {
 		return nil
 	}
-	return fmt.Errorf("this client wants more than servers can answer in time: %d users wait already, for %v: ask less often, or wait longer",
-		users, wait.Round(10*time.Millisecond))
+	return &tooMany{users, wait}
+}
+
+// A tooMany is a wait for nothing. Its text is made when it is read: there may be very many of it.
+type tooMany struct {
+	users int
+	wait  time.Duration
+}
+
+func (e *tooMany) Error() string {
+	return fmt.Sprintf("this client wants more than servers can answer in time: %d users wait already, for %v: ask less often, or wait longer",
+		e.users, e.wait.Round(10*time.Millisecond))
 }

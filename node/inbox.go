@@ -335,13 +335,6 @@ type users struct {
 	closed bool
 }
 
-// any reports whether some lock has a user.
-func (s *users) any() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.byName.Len() > 0
-}
-
 // get is the user of a lock, nil if it has none.
 func (s *users) get(name string) *user {
 	s.mu.Lock()

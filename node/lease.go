@@ -6,9 +6,6 @@ import (
 	"time"
 )
 
-// resumed is how soon a client whose machine was suspended looks at its leases again.
-const resumed = 100 * time.Millisecond
-
 // Limits of Config.Lease.
 const (
 	MinLease = 20 * time.Millisecond
@@ -41,12 +38,15 @@ var (
 	errNotDialed = errors.New("it has not connected to this process")
 )
 
-// run ends the sessions whose leases lapse. A client must be on time while it has users; a
+// run ends the sessions whose leases lapse. A client must be on time; a
 // member may be late, which only delays a suspicion, and so it looks at its many
 // sessions not too often.
 func (ss *sessions) run() {
-	least, most := time.Millisecond, min(resumed, ss.n.c.Lease/4)
-	if !ss.n.roles.holds() {
+	least, most := time.Millisecond, ss.n.c.Lease/4
+	if ss.n.roles.holds() { // the timer stands still while the machine is suspended
+		ss.n.naps.add(ss)
+		defer ss.n.naps.remove(ss)
+	} else {
 		least, most = min(20*time.Millisecond, ss.n.c.Lease/10), min(time.Second, ss.n.c.Lease/4)
 	}
 	t := time.NewTimer(0)
@@ -54,13 +54,7 @@ func (ss *sessions) run() {
 	for {
 		now := ss.n.c.Boot()
 		next := ss.expire(now)
-		// The timer stands still while the machine is suspended, hence the cap. Nobody notices that where there is no
-		// user, and the next one is told of what has lapsed before it gets in: see lapse.
-		limit := most
-		if ss.n.resting() {
-			limit = max(most, ss.n.c.Lease/4)
-		}
-		t.Reset(max(least, min(limit, next-now)))
+		t.Reset(max(least, min(most, next-now)))
 		select {
 		case <-t.C:
 		case <-ss.watch:
@@ -68,21 +62,6 @@ func (ss *sessions) run() {
 			return
 		}
 	}
-}
-
-// resting reports whether this is a client without users. From then on the first one has run look again.
-func (n *Node) resting() bool {
-	if n.roles.member() {
-		return false
-	}
-	n.rests.Store(true)
-	for _, l := range n.loops {
-		if l.users.any() {
-			n.rests.Store(false)
-			return false
-		}
-	}
-	return true
 }
 
 func (ss *sessions) look() {

@@ -329,48 +329,6 @@ func TestResumedClient(t *testing.T) {
 	})
 }
 
-// A client looks at its leases often only while it has users: very many clients that do nothing share a machine.
-func TestRestingClient(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var network cable
-		l, err := network.Listen("s1")
-		must(t, err)
-		c := node.Config{
-			Hosts: mutexes(node.HostOf(keeper(nil))), Peers: []node.Peer{{Name: "s1", Addr: "s1"}}, Dial: network.dial, Boot: virtual(),
-		}
-		member := c
-		member.Listener = l
-		start(t, member)
-		var looks atomic.Int64
-		now := c.Boot
-		c.Boot = func() time.Duration { looks.Add(1); return now() }
-		c.Secret = node.NewSecret()
-		client := start(t, c)
-		must(t, client.WaitAlive(t.Context(), 1))
-		inMinute := func() int64 {
-			before := looks.Load()
-			time.Sleep(time.Minute)
-			return looks.Load() - before
-		}
-		time.Sleep(10 * time.Millisecond)
-		if k := inMinute(); k > 200 {
-			t.Errorf("a client without users looks %d times in a minute", k)
-		}
-		u := newProbe()
-		must(t, client.Try(node.Mutex, "a", u, false))
-		<-u.crit
-		if k := inMinute(); k < 600 {
-			t.Errorf("a holder looks %d times in a minute", k)
-		}
-		client.Exit("a")
-		<-u.rem
-		time.Sleep(time.Second)
-		if k := inMinute(); k > 200 {
-			t.Errorf("a client that has had users looks %d times in a minute", k)
-		}
-	})
-}
-
 // Heartbeats go out also while messages wait all the time.
 func TestHeartbeatAmongMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

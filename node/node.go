@@ -243,7 +243,7 @@ type Node struct {
 
 	sessions *sessions
 	pacer    *pacer
-	rests    atomic.Bool // see resting
+	naps     *naps
 
 	mu       sync.Mutex // taken before that of sessions
 	draining bool
@@ -277,6 +277,10 @@ func Start(c Config) (*Node, error) {
 
 // newNode makes a node that does not run yet.
 func newNode(c Config) (*Node, error) {
+	sleeps := machine
+	if c.Boot != nil {
+		sleeps = &naps{boot: c.Boot}
+	}
 	if err := c.complete(); err != nil {
 		return nil, fmt.Errorf("node: %w", err)
 	}
@@ -294,6 +298,7 @@ func newNode(c Config) (*Node, error) {
 	}
 	n.sessions = newSessions(n)
 	n.pacer = newPacer(n)
+	n.naps = sleeps
 	n.parcels.New = func() any { return new(parcel) }
 	n.buffers.New = func() any { return new([]byte) }
 	n.nameMessages()
@@ -483,11 +488,7 @@ func (n *Node) Try(kind Kind, name string, u User, once bool) error {
 		return fmt.Errorf("node: a head start of %v: %s knows none", ahead, info.Name)
 	}
 	l := n.loop(name)
-	err = l.users.enter(name, own, func() { n.pacer.try(l, event{op: opTry, name: name, once: once}, own) })
-	if n.rests.Load() && n.rests.Swap(false) {
-		n.sessions.look()
-	}
-	return err
+	return l.users.enter(name, own, func() { n.pacer.try(l, event{op: opTry, name: name, once: once}, own) })
 }
 
 // Cancel gives up a Try. The user is told Rem, or was told Crit before. Where

@@ -86,10 +86,10 @@ func (s *session) room() int {
 	return room
 }
 
-// late is how much longer than ever an acknowledgement may take that is not too late: it may be put off, and processes wait
+// late is how much longer than ever an acknowledgement may take that is not too late: it may be put off, as conn.acknowledge says, and processes wait
 // for processors. What heartbeats wait behind must be a small part of a lease.
 func (n *Node) late() time.Duration {
-	return ackDelay + max(n.c.Lease/40, min(50*time.Millisecond, n.c.Lease/8))
+	return 2*ackDelay + max(n.c.Lease/40, min(50*time.Millisecond, n.c.Lease/8))
 }
 
 // A pacer keeps the Tries of a client's users that servers cannot take yet.

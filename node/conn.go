@@ -42,12 +42,12 @@ type conn struct {
 	wake      chan struct{}
 	done      chan struct{} // closed when the connection is
 	acker     *time.Timer
-	eager     *eager // nil: only the writer writes
 
 	answers bool      // a frame has come that is no refusal; under s.receive
 	silence time.Time // when reading ends for lack of a frame; the reader's, as answers
 
 	writing sync.Mutex // one writes at a time; taken before s.mu and mu
+	eager   *eager     // nil: only the writer writes, and nobody before the handshake is over; under writing
 	rest    []byte     // of a frame that has been made; under writing
 	restWhy error      // of the end of the connection, after it
 
@@ -77,7 +77,6 @@ func newConn(n *Node, nc net.Conn, in *bufio.Reader, dials bool, lease time.Dura
 		wake:  make(chan struct{}, 1),
 		done:  make(chan struct{}),
 		calls: map[uint64]chan<- answer{},
-		eager: newEager(nc),
 	}
 	c.acker = time.AfterFunc(time.Hour, c.acknowledge)
 	c.acker.Stop()
@@ -155,12 +154,24 @@ func (c *conn) signal() {
 func (c *conn) run() error {
 	stop := context.AfterFunc(c.n.ctx, func() { c.close(ErrClosed) })
 	defer stop()
+	c.writing.Lock()
+	c.eager = newEager(c.nc)
+	c.writing.Unlock()
 	var writer sync.WaitGroup
 	writer.Go(c.write)
 	c.close(c.read())
 	writer.Wait()
 	c.leave()
 	return c.ended()
+}
+
+func (c *conn) isClosed() bool {
+	select {
+	case <-c.done:
+		return true
+	default:
+		return false
+	}
 }
 
 // ended is why the connection was closed.
@@ -257,6 +268,9 @@ func (c *conn) writeFrame(buffer *[]byte, beat bool) (wrote bool, why, err error
 	}
 	c.rest, c.restWhy = nil, nil
 	c.nc.SetWriteDeadline(time.Now().Add(writeTimeout))
+	if c.isClosed() { // it may have been interrupted before that
+		return false, nil, c.ended()
+	}
 	k, err := c.nc.Write(frame)
 	if c.eager != nil {
 		c.nc.SetWriteDeadline(time.Time{}) // it would end what is written without waiting
@@ -267,12 +281,15 @@ func (c *conn) writeFrame(buffer *[]byte, beat bool) (wrote bool, why, err error
 
 // writeNow writes what waits in the goroutine of its caller, as far as that takes no waiting. The writer does the rest.
 func (c *conn) writeNow() {
-	if c.eager == nil || !c.writing.TryLock() {
+	if !c.writing.TryLock() {
 		c.signal()
 		return
 	}
 	defer c.writing.Unlock()
-	if c.rest != nil || c.finishing() {
+	switch {
+	case c.isClosed():
+		return
+	case c.eager == nil || c.rest != nil || c.finishing():
 		c.signal()
 		return
 	}
@@ -293,7 +310,10 @@ func (c *conn) writeNow() {
 		c.n.counters.with(c.s.id).sent.Add(uint64(k))
 	}
 	if k < len(frame) {
-		c.rest, c.restWhy, *buffer = frame[k:], last, nil
+		c.rest, c.restWhy = frame[k:], last
+	}
+	if k < len(frame) || cap(frame) > keepBuffer {
+		*buffer = nil
 	}
 	if k < len(frame) || len(frame) > maxBatch/2 { // there may be more
 		c.signal()

@@ -4,11 +4,14 @@ package node
 
 import (
 	"bufio"
+	"context"
 	"fmt"
+	"log/slog"
 	"net"
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/poundlock/poundlock/algo/sigma"
@@ -44,7 +47,7 @@ func TestWriteNow(t *testing.T) {
 	s.agree(7, "", time.Minute, n.c.Boot())
 	c := newConn(n, nc, bufio.NewReader(nc), false, time.Minute)
 	c.s = s
-	if c.eager == nil {
+	if c.eager = newEager(nc); c.eager == nil {
 		t.Fatal("nobody can write to a TCP connection without waiting")
 	}
 	if err := s.attach(c, 0); err != nil {
@@ -97,4 +100,111 @@ func TestWriteNow(t *testing.T) {
 	if slices.Contains(got, "") || n.counters.with(protocol.ID(7)).sent.Load() == 0 {
 		t.Error("nothing was counted")
 	}
+}
+
+// whenBegun is a log that does something when a session begins.
+type whenBegun struct {
+	slog.Handler
+	do func()
+}
+
+func (w whenBegun) Handle(_ context.Context, r slog.Record) error {
+	if r.Message == "session began" {
+		w.do()
+	}
+	return nil
+}
+
+func (w whenBegun) Enabled(context.Context, slog.Level) bool { return true }
+
+// What a loop sends while a peer is being welcomed does not come before the welcome.
+func TestWelcomeComesFirst(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var n *Node
+	id := ClientID(5)
+	log := whenBegun{slog.DiscardHandler, func() {
+		s := n.sessions.lookup(id)
+		n.each(func(l *loop) { l.out.send(s, transport.MessageItem, Mutex, "a", []byte{1}, false) })
+		n.each(func(l *loop) {}) // the passes that have sent it are over
+	}}
+	n, err = newNode(Config{
+		Peers: []Peer{{Name: "s1", Addr: listener.Addr().String()}}, Hosts: map[Kind]Host{Mutex: HostOf(sigma.Algorithm)}, Log: slog.New(log),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.run()
+	defer n.Close()
+	if err := n.Serve(listener); err != nil {
+		t.Fatal(err)
+	}
+	nc, err := net.Dial("tcp", listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	nc.SetDeadline(time.Now().Add(time.Minute))
+	h := transport.Hello{
+		From: id, ToName: "s1", Incarnation: 5, Session: 1, Members: "s1",
+		Kinds: []transport.Kind{{Number: 1, Algorithm: n.agreed(Mutex)}},
+	}
+	if err := writeFrame(nc, 0, h.Append); err != nil {
+		t.Fatal(err)
+	}
+	in := bufio.NewReader(nc)
+	for _, want := range []transport.Type{transport.WelcomeItem, transport.MessageItem} {
+		frame, err := transport.ReadFrame(in, transport.MaxFrame)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, rest, err := transport.ReadHeader(frame)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i, _, err := transport.ReadItem(rest); err != nil || i.Type != want {
+			t.Errorf("an item of type %d, %v; want %d", i.Type, err, want)
+		}
+	}
+}
+
+// lateDeadline is a connection on which something happens right before its writer sets a deadline.
+type lateDeadline struct {
+	net.Conn
+	before func()
+}
+
+func (s *lateDeadline) SetWriteDeadline(t time.Time) error {
+	if s.before != nil {
+		s.before()
+		s.before = nil
+	}
+	return s.Conn.SetWriteDeadline(t)
+}
+
+// A connection that is interrupted as its writer sets a deadline does not wait for a peer that does not read.
+func TestInterruptedWriter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, err := newNode(Config{Secret: 1, Peers: []Peer{{Name: "s1", Addr: "h:1"}}, Hosts: map[Kind]Host{Mutex: HostOf(sigma.Algorithm)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer n.cancel()
+		near, far := net.Pipe()
+		defer far.Close()
+		defer near.Close()
+		nc := &lateDeadline{Conn: near}
+		c := newConn(n, nc, bufio.NewReader(near), true, time.Minute)
+		c.isSession = true
+		c.s = newSession(n, 0, 1)
+		nc.before = func() { c.close(errMoved) }
+		c.finish(goodBye(), errMoved)
+		began, buffer := time.Now(), []byte(nil)
+		_, _, err = c.writeFrame(&buffer, false)
+		if took := time.Since(began); took > 0 {
+			t.Errorf("%v after %v", err, took)
+		}
+	})
 }

@@ -16,13 +16,15 @@ type eager struct {
 	err   error
 }
 
-// newEager returns nil for a connection that is not the kernel's own, such as one with TLS.
+// newEager returns nil for a connection that is not the kernel's own, such as one with TLS. One that embeds such a connection may
+// do more than the kernel with what is written.
 func newEager(nc net.Conn) *eager {
-	k, ok := nc.(syscall.Conn)
-	if !ok {
+	switch nc.(type) {
+	case *net.TCPConn, *net.UnixConn:
+	default:
 		return nil
 	}
-	raw, err := k.SyscallConn()
+	raw, err := nc.(syscall.Conn).SyscallConn()
 	if err != nil {
 		return nil
 	}

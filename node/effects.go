@@ -226,13 +226,12 @@ func (i *instance) timer(id uint32) *timer {
 // now is the time of timers.
 func (l *loop) now() time.Duration { return time.Since(l.n.started) }
 
-// runTimers fires what is due, and returns how long to wait for the next one.
-func (l *loop) runTimers() time.Duration {
+// runTimers fires what is due at now, and returns how long from then to wait for the next one.
+func (l *loop) runTimers(now time.Duration) time.Duration {
 	const most = time.Hour
 	if len(l.timers) == 0 {
 		return most
 	}
-	now := l.now()
 	for l.timers.due(now) {
 		t := l.timers[0]
 		l.timers.stop(t)

@@ -86,7 +86,8 @@ func (l *loop) run() {
 	for {
 		urgent, queue, messages = l.inbox.take(urgent, queue, messages, l.gate.shut)
 		idle := len(urgent)+len(queue)+len(messages) == 0
-		if l.n.roles.holds() && (!idle || l.timers.due(l.now())) {
+		now := l.now()
+		if l.n.roles.holds() && (!idle || l.timers.due(now)) {
 			l.n.sessions.lapse()
 			urgent = l.inbox.takeUrgent(urgent) // that of it
 		}
@@ -107,7 +108,7 @@ func (l *loop) run() {
 			}
 		}
 		messages = l.hear(messages) // of sessions that were announced in the queue
-		wait := l.runTimers()
+		wait := l.runTimers(now)
 		l.journal.commit()
 		for i := range asked {
 			l.handle(&asked[i])
@@ -133,10 +134,10 @@ func (l *loop) run() {
 			l.steps <- struct{}{}
 			continue
 		}
-		l.alarm = l.now() + wait
+		l.alarm = now + wait
 		l.unlockAndFlush(&dirty)
 		if idle {
-			alarm.Reset(wait)
+			alarm.Reset(now + wait - l.now())
 			select {
 			case <-l.inbox.wake:
 			case <-alarm.C:

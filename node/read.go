@@ -37,10 +37,8 @@ func (c *conn) readFrame(idle time.Duration) (frame []byte, g *limit.Guest, err 
 		c.silence = now.Add(idle)
 		c.nc.SetReadDeadline(c.silence)
 	}
-	select {
-	case <-c.done: // it may have been interrupted before that
+	if c.isClosed() { // it may have been interrupted before that
 		return nil, nil, c.ended()
-	default:
 	}
 	if c.dials {
 		frame, err = transport.ReadFrame(c.in, transport.MaxFrame)

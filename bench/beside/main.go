@@ -230,7 +230,7 @@ func (r *result) printExclusive(w io.Writer) error {
 	for _, name := range rivals {
 		fmt.Fprintf(t, "\t%s\ttimes (claimed)", name)
 	}
-	fmt.Fprintf(t, "\tprocessor time each, %s and %s\n", ours, onDisk)
+	fmt.Fprintf(t, "\tprocessor time each, and of %s\n", onDisk)
 	for _, x := range r.Rows {
 		fmt.Fprintf(t, "%s\t%.0f", x.Load, x.Rates[ours])
 		for _, name := range rivals {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"sync"
 	"time"
 
@@ -99,6 +100,7 @@ func (f *front) accept() {
 			continue
 		}
 		backoff = minBackoff
+		nc.SetDeadline(time.Now().Add(handshake))
 		g := handshakes.Guest(addressOf(nc), true, func(int) { nc.SetReadDeadline(time.Now()) })
 		g.Take(1)
 		f.wg.Go(func() {
@@ -122,7 +124,6 @@ func (f *front) accept() {
 
 // greet does the accepting end of the handshake.
 func (f *front) greet(nc net.Conn) (*conn, error) {
-	nc.SetDeadline(time.Now().Add(handshake))
 	if t, ok := nc.(*tls.Conn); ok {
 		if err := t.HandshakeContext(f.n.ctx); err != nil {
 			return nil, f.noHandshake(t, err)
@@ -208,8 +209,8 @@ func (f *front) noHandshake(t *tls.Conn, err error) error {
 	case errors.As(err, &garbled):
 		t.NetConn().Write(transport.WantTLS[:]) // crypto/tls says nothing to what is no TLS
 		err = fmt.Errorf("the other end seems to be without TLS: %w", err)
-	case transport.BrokenOff(err):
-		return err // a look at the port
+	case transport.BrokenOff(err), errors.Is(err, os.ErrDeadlineExceeded):
+		return err // a look at the port, or one that was turned out
 	}
 	f.n.book.warn(addressOf(t), "refused a connection", "from", t.RemoteAddr(), "error", err)
 	t.NetConn().SetReadDeadline(time.Now().Add(parting))

@@ -71,6 +71,7 @@ func (d *dialer) run() {
 		if !d.n.roles.member() && d.n.sessions.lookup(d.id) == nil && crowded(err) {
 			most = crowdBackoff // nothing is left to hurry for
 		}
+		backoff = min(backoff, most)
 		// Jitter keeps the clients of a server that comes back apart.
 		select {
 		case <-time.After(backoff/2 + rand.N(backoff/2)):

@@ -81,3 +81,56 @@ func TestBackOff(t *testing.T) {
 		}
 	})
 }
+
+// A connection that breaks soon after a crowd is made again before the lease is over.
+func TestBackOffAfterCrowd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const lease = 2 * time.Second
+		var network cable
+		l, err := network.Listen("s1")
+		must(t, err)
+		defer l.Close()
+		began := time.Now()
+		var broke time.Time
+		var again []time.Duration
+		go func() {
+			for {
+				conn, err := l.Accept()
+				if err != nil {
+					return
+				}
+				if !broke.IsZero() {
+					again = append(again, time.Since(broke))
+				}
+				go func(conn net.Conn) {
+					s := &stranger{t, conn}
+					items, err := s.hear()
+					if err != nil {
+						return
+					}
+					h, err := transport.ReadHello(items[0].Body)
+					must(t, err)
+					if time.Since(began) < 30*time.Second {
+						s.say((&transport.Refuse{Code: transport.Full, What: "no room"}).Append)
+						conn.Close()
+						return
+					}
+					w := transport.Welcome{Incarnation: 7, Session: h.Session, Received: 0, Lease: lease}
+					s.say(w.Append)
+					time.Sleep(lease / 4)
+					broke = time.Now()
+					conn.Close()
+				}(conn)
+			}
+		}()
+		client := start(t, node.Config{
+			Secret: node.NewSecret(), Hosts: mutexes(node.HostOf(keeper(nil))), Peers: []node.Peer{{Name: "s1", Addr: "s1"}},
+			Dial: network.dial, Boot: virtual(), Lease: lease,
+		})
+		time.Sleep(time.Minute)
+		if len(again) == 0 || again[0] > lease/2 {
+			t.Errorf("connected again after %v, under a lease of %v", again[:min(3, len(again))], lease)
+		}
+		must(t, client.Close())
+	})
+}

@@ -126,3 +126,6 @@ func (n *Node) Failed() (k int) {
 	}
 	return k
 }
+
+// Instances is how many processes of locks there are.
+func (n *Node) Instances() int64 { return n.instances.Load() }

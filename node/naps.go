@@ -49,8 +49,8 @@ func (p *naps) remove(ss *sessions) {
 func (p *naps) run(stop <-chan struct{}) {
 	tick := time.NewTicker(resumed)
 	defer tick.Stop()
+	from := p.boot() // first: a nap between the two counts
 	began, slept := time.Now(), time.Duration(0)
-	from := p.boot()
 	for {
 		select {
 		case <-tick.C:

@@ -144,17 +144,18 @@ func (p *pacer) try(l *loop, e event, u *user) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	k := kept{e, l, u}
-	if p.live == 0 && p.room() > 0 {
-		p.post(k)
-		return
-	}
 	if p.live == 0 {
 		p.since, p.let = time.Now(), 0
 		p.rate.Store(0)
 	}
+	p.count(1) // before the look at sessions: whoever makes room there from now on waits for mu, and looks here
+	if p.live == 1 && p.room() > 0 {
+		p.count(-1)
+		p.post(k)
+		return
+	}
 	u.passage = waiting
 	p.tries = append(p.tries, k)
-	p.count(1)
 }
 
 func (p *pacer) post(k kept) {
@@ -169,7 +170,8 @@ func (p *pacer) count(more int) {
 	p.waiting.Store(int64(p.live))
 }
 
-// room is how many more Tries a quorum takes now. Without one all may go: they fail, or wait, as they do then.
+// room is how many more Tries a quorum takes now, or, where fewer members are connected, the slowest of them. Without any all may go: they
+// fail, or wait, as they do then.
 func (p *pacer) room() int {
 	p.rooms = p.rooms[:0]
 	ss := p.n.sessions
@@ -180,11 +182,11 @@ func (p *pacer) room() int {
 		}
 	}
 	ss.mu.RUnlock()
-	if len(p.rooms) < p.quorum {
+	if len(p.rooms) == 0 {
 		return len(p.tries) + 1
 	}
 	slices.Sort(p.rooms)
-	return p.rooms[len(p.rooms)-p.quorum]
+	return p.rooms[max(0, len(p.rooms)-p.quorum)]
 }
 
 // begin has a loop begin a Try, and reports whether its user still wants it. begun follows.
@@ -229,7 +231,7 @@ func (l *loop) beginTry(e *event) {
 	if u := l.users.get(e.name); u == nil || l.n.pacer.begin(u) {
 		l.tryEvent(e)
 	} else {
-		l.gate.turn(e.name, nil)
+		l.turnAway(e.name)
 	}
 	l.n.pacer.begun()
 }
@@ -242,9 +244,17 @@ func (l *loop) takesBack(name string) bool {
 	}
 	was := l.n.pacer.takeBack(u)
 	if was == waiting {
-		l.gate.turn(name, nil)
+		l.turnAway(name)
 	}
 	return was != begun
+}
+
+// turnAway turns a user away whose Try has not begun. What the user before it has left may be idle only now.
+func (l *loop) turnAway(name string) {
+	l.gate.turn(name, nil)
+	if i := l.instances.Get(name); i != nil {
+		l.dropIfIdle(i)
+	}
 }
 
 // admit lets go as many as there is room for. Whoever came last has the best chance that its user still waits when it is

@@ -154,3 +154,100 @@ func TestTakingBackWhatWaits(t *testing.T) {
 		}
 	})
 }
+
+// A client that loses its quorum amid a load keeps the sessions that it still has.
+func TestQuorumLostAmidLoad(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const lease = 2 * time.Second
+		ones := [2]chan struct{}{make(chan struct{}, 1), make(chan struct{}, 1)}
+		host := node.HostOf(keeper(func(e keeperEvent) {
+			if e.At < 2 && e.Kind == protocol.Receive {
+				ones[e.At] <- struct{}{}
+				time.Sleep(time.Millisecond)
+				<-ones[e.At]
+			}
+		}))
+		var network cable
+		c := node.Config{
+			Hosts: mutexes(host), Peers: []node.Peer{{Name: "s1", Addr: "s1"}, {Name: "s2", Addr: "s2"}}, Lease: lease, Dial: network.dial, Boot: virtual(),
+		}
+		var members [2]*node.Node
+		for k := range members {
+			l, err := network.Listen(c.Peers[k].Name)
+			must(t, err)
+			m := c
+			m.ID, m.Listener = protocol.ID(k), l
+			members[k] = start(t, m)
+		}
+		c.Secret = node.NewSecret()
+		client := start(t, c)
+		must(t, client.WaitAlive(t.Context(), 2))
+		before := fmt.Sprint(sessionNumbers(client))
+		for k := range 20000 {
+			must(t, client.Try(node.Mutex, fmt.Sprint("f", k), newInsider(), false))
+		}
+		time.Sleep(5 * time.Second)
+		go members[1].Close()
+		time.Sleep(6 * lease)
+		if got := fmt.Sprint(sessionNumbers(client)); got != "[1]" {
+			t.Errorf("sessions %s became %s", before, got)
+		}
+	})
+}
+
+// An againUser does something when it has left.
+type againUser struct {
+	*probe
+	again func()
+}
+
+func (u *againUser) Rem(why error) { u.again(); u.probe.Rem(why) }
+
+// A user that leaves, tries again, and is taken back while it waits leaves no instance behind.
+func TestTakenBackLeavesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := slowSystem(t, time.Minute)
+		const k = 100
+		first, second := make([]*againUser, k), make([]*probe, k)
+		for i := range k {
+			name := fmt.Sprint("x", i)
+			second[i] = newProbe()
+			first[i] = &againUser{newProbe(), func() { must(t, client.Try(node.Mutex, name, second[i], false)) }}
+			must(t, client.Try(node.Mutex, name, first[i], false))
+			<-first[i].crit
+		}
+		flood := make([]*probe, 3000)
+		for i := range flood {
+			flood[i] = newProbe()
+			must(t, client.Try(node.Mutex, fmt.Sprint("f", i), flood[i], false))
+		}
+		synctest.Wait()
+		for i := range k {
+			client.Exit(fmt.Sprint("x", i))
+			<-first[i].rem
+		}
+		synctest.Wait()
+		for i := range flood {
+			client.Cancel(fmt.Sprint("f", i))
+			select {
+			case <-flood[i].rem:
+			case <-flood[i].crit:
+				client.Exit(fmt.Sprint("f", i))
+				<-flood[i].rem
+			}
+		}
+		for i := range k {
+			client.Cancel(fmt.Sprint("x", i))
+			select {
+			case <-second[i].rem:
+			case <-second[i].crit:
+				client.Exit(fmt.Sprint("x", i))
+				<-second[i].rem
+			}
+		}
+		time.Sleep(5 * time.Second)
+		if left := client.Instances(); left > 0 {
+			t.Errorf("%d instances are left behind of users that have all left", left)
+		}
+	})
+}

@@ -104,3 +104,24 @@ func TestStrayOfAKilledHolder(t *testing.T) {
 		t.Errorf("that is within the lease of %v", lease)
 	}
 }
+// A holder whose watchdog was replaced is followed long before its lease ends.
+func TestReplacedWatchdogSaysGoodbye(t *testing.T) {
+	s := newStage(t)
+	const lease = 20 * time.Second
+	s.flags = append(s.flags, "--lease", lease.String(), "--grace", "100ms")
+	p := s.lock("echo $$ >pid; exec sleep 60")
+	s.await("pid")
+	dog := p.watchdog()
+	syscall.Kill(dog, syscall.SIGKILL)
+	p.says("is replaced")
+	time.Sleep(300 * time.Millisecond)
+	p.cmd.Process.Kill()
+	killed := time.Now()
+	g := s.next()
+	defer g.Unlock()
+	took := time.Since(killed)
+	t.Logf("followed after %v; stderr: %s", took, p.stderr.String())
+	if took > lease/4 {
+		t.Errorf("followed after %v, under a lease of %v", took, lease)
+	}
+}

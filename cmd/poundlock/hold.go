@@ -299,10 +299,11 @@ func (f *holdFlags) runUnder(
 	os.Setenv("POUNDLOCK_TOKEN", strings.Join(tokens, "\n"))
 	os.Setenv("POUNDLOCK_HOLDER", label())
 	os.Setenv("POUNDLOCK_GROUP", g.Group())
+	mark := fmt.Sprintf("UNDER_POUNDLOCK_%d=%s", os.Getpid(), label()) // which a holder in COMMAND leaves as it is
 	result, err = supervise.Command{
 		Args:     command,
-		Env:      os.Environ(),
-		Mark:     "POUNDLOCK_HOLDER=" + label(),
+		Env:      append(os.Environ(), mark), // and the environment of this process, which watchdogs get, is without it
+		Mark:     mark,
 		Name:     title(g.Names()),
 		Lease:    time.Duration(f.lease),
 		End:      g.LeaseEnd,

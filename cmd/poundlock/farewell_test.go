@@ -104,6 +104,7 @@ func TestStrayOfAKilledHolder(t *testing.T) {
 		t.Errorf("that is within the lease of %v", lease)
 	}
 }
+
 // A holder whose watchdog was replaced is followed long before its lease ends.
 func TestReplacedWatchdogSaysGoodbye(t *testing.T) {
 	s := newStage(t)

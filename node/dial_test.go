@@ -3,6 +3,7 @@ package node_test
 import (
 	"net"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -91,6 +92,7 @@ func TestBackOffAfterCrowd(t *testing.T) {
 		must(t, err)
 		defer l.Close()
 		began := time.Now()
+		var mu sync.Mutex
 		var broke time.Time
 		var again []time.Duration
 		go func() {
@@ -99,9 +101,11 @@ func TestBackOffAfterCrowd(t *testing.T) {
 				if err != nil {
 					return
 				}
+				mu.Lock()
 				if !broke.IsZero() {
 					again = append(again, time.Since(broke))
 				}
+				mu.Unlock()
 				go func(conn net.Conn) {
 					s := &stranger{t, conn}
 					items, err := s.hear()
@@ -118,7 +122,9 @@ func TestBackOffAfterCrowd(t *testing.T) {
 					w := transport.Welcome{Incarnation: 7, Session: h.Session, Received: 0, Lease: lease}
 					s.say(w.Append)
 					time.Sleep(lease / 4)
+					mu.Lock()
 					broke = time.Now()
+					mu.Unlock()
 					conn.Close()
 				}(conn)
 			}
@@ -128,9 +134,11 @@ func TestBackOffAfterCrowd(t *testing.T) {
 			Dial: network.dial, Boot: virtual(), Lease: lease,
 		})
 		time.Sleep(time.Minute)
+		mu.Lock()
 		if len(again) == 0 || again[0] > lease/2 {
 			t.Errorf("connected again after %v, under a lease of %v", again[:min(3, len(again))], lease)
 		}
+		mu.Unlock()
 		must(t, client.Close())
 	})
 }

@@ -309,7 +309,7 @@ func TestOpen(t *testing.T) {
 	do(t, s, "k")
 	c.members[1].Close()
 	c.members[2].Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second) // by then it is issued, without the next one
 	defer cancel()
 	open, err := s.Start(ctx, counters.Add("k"))
 	if err != nil {

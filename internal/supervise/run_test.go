@@ -292,6 +292,7 @@ func TestInheritedDescriptor(t *testing.T) {
 	}
 	defer r.Close()
 	c := exec.Command(os.Args[0], "pretend", "1m", "term", "1s", "1h", "0s", "--", "sh", "-c", "echo here >&3")
+	c.Dir = t.TempDir() // a busy machine may have the watchdog say good-bye there
 	c.ExtraFiles = []*os.File{w}
 	c.Stderr = os.Stderr
 	if err := c.Run(); err != nil {

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -17,6 +16,7 @@ import (
 	"time"
 
 	"github.com/poundlock/poundlock"
+	"github.com/poundlock/poundlock/bench/load"
 	"github.com/poundlock/poundlock/internal/slots"
 	"github.com/poundlock/poundlock/server"
 )
@@ -198,25 +198,9 @@ func (c *clients) do(o order) (report, error) {
 // atOnce is how many clients a process opens, and how many locks it asks for, at a time.
 const atOnce = 32
 
-// each calls f for 0 to count-1, some at once, until one fails.
-func each(count int, f func(k int) error) error {
-	var next atomic.Int64
-	var errs [atOnce]error
-	var all sync.WaitGroup
-	for w := range atOnce {
-		all.Go(func() {
-			for k := int(next.Add(1) - 1); k < count && errs[w] == nil; k = int(next.Add(1) - 1) {
-				errs[w] = f(k)
-			}
-		})
-	}
-	all.Wait()
-	return errors.Join(errs[:]...)
-}
-
 func (c *clients) open(count int) error {
 	c.all, c.held = make([]*poundlock.Client, count), make([][]*poundlock.Grant, count)
-	return each(count, func(k int) (err error) {
+	return load.Each(count, atOnce, func(k int) (err error) {
 		c.all[k], err = poundlock.Dial(context.Background(), c.config)
 		return err
 	})
@@ -227,7 +211,7 @@ func (c *clients) hold(count, of int) error {
 	for k := range of {
 		c.held[k] = make([]*poundlock.Grant, count)
 	}
-	return each(of*count, func(k int) (err error) {
+	return load.Each(of*count, atOnce, func(k int) (err error) {
 		client, i := k%of, k/of
 		c.held[client][i], err = c.all[client].Mutex(fmt.Sprintf("held/%s/%d/%d", c.prefix, client, i)).Lock(context.Background())
 		return err

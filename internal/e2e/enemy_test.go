@@ -20,6 +20,7 @@ import (
 
 	"github.com/poundlock/poundlock"
 	"github.com/poundlock/poundlock/algo/sigma"
+	"github.com/poundlock/poundlock/bench/load"
 	"github.com/poundlock/poundlock/internal/slots"
 	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/protocol"
@@ -304,7 +305,7 @@ func (e *enemy) waiters(ctx context.Context, ready func()) {
 			}
 		}
 	})
-	err := each(len(guests), func(k int) error {
+	err := load.Each(len(guests), atOnce, func(k int) error {
 		g, err := e.visit(secrets[k/len(e.servers)], protocol.ID(k%len(e.servers)))
 		if err != nil {
 			return err

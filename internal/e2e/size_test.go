@@ -15,12 +15,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/poundlock/poundlock"
+	"github.com/poundlock/poundlock/bench/load"
 	"github.com/poundlock/poundlock/internal/lane"
 	"github.com/poundlock/poundlock/internal/proctest"
 )
@@ -48,18 +47,18 @@ func crowd(ctx context.Context, c *poundlock.Client, label string) error {
 		switch order {
 		case "hold":
 			held = make([]*poundlock.Grant, count)
-			err = each(count, func(k int) (err error) {
+			err = load.Each(count, atOnce, func(k int) (err error) {
 				held[k], err = c.Mutex(fmt.Sprintf("held/%s/%d", label, k)).Lock(ctx)
 				return err
 			})
 		case "names":
-			err = each(count, func(k int) error {
+			err = load.Each(count, atOnce, func(k int) error {
 				g, err := c.Mutex(fmt.Sprintf("once/%s/%d", label, used+k)).Lock(ctx)
 				return errors.Join(err, unlock(g))
 			})
 			used += count
 		case "release":
-			err = each(len(held), func(k int) error { return unlock(held[k]) })
+			err = load.Each(len(held), atOnce, func(k int) error { return unlock(held[k]) })
 			held = nil
 		case "memory":
 			m := memory{RSS: rss(os.Getpid())}
@@ -88,22 +87,6 @@ func unlock(g *poundlock.Grant) error {
 		return nil
 	}
 	return g.Unlock()
-}
-
-// each calls f for 0 to count-1, some at once.
-func each(count int, f func(k int) error) error {
-	var next atomic.Int64
-	var errs [atOnce]error
-	var all sync.WaitGroup
-	for w := range atOnce {
-		all.Go(func() {
-			for k := int(next.Add(1) - 1); k < count && errs[w] == nil; k = int(next.Add(1) - 1) {
-				errs[w] = f(k)
-			}
-		})
-	}
-	all.Wait()
-	return errors.Join(errs[:]...)
 }
 
 // rss is the resident memory of a process, 0 where there is no /proc.

@@ -28,7 +28,7 @@ func CloseKilled(ctx context.Context, config Config, secret uint64) error {
 		return err
 	}
 	c.secret, c.id = secret, node.ClientID(secret)
-	c.config.EndWithConnection = false // another call for this client may take the connections over
+	c.config.EndWithConnection, c.config.Outlived = false, true // another call for this client may take the connections over
 	if err := c.start(true); err != nil {
 		return err
 	}

@@ -3,10 +3,15 @@ package poundlock_test
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -84,19 +89,26 @@ func closeKilled(t *testing.T, option bool) {
 	}
 }
 
-// killedProgram is the variable that makes a test process the program that is killed: its value are the addresses of the servers.
+// killedProgram is the variable that makes a test process the program that is killed: its value is the JSON of what it gives Config.
 const killedProgram = "POUNDLOCK_TEST_KILLED_PROGRAM"
+
+// A promise is what the program says of itself, and where it finds the servers.
+type promise struct {
+	Servers                     []poundlock.Server
+	EndWithConnection, Outlived bool
+}
 
 // The program of TestKilledProgram, and nothing without it: it holds the lock "a" until it is killed.
 func TestHolderToKill(t *testing.T) {
-	addrs := os.Getenv(killedProgram)
-	if addrs == "" {
+	text := os.Getenv(killedProgram)
+	if text == "" {
 		return
 	}
-	config := poundlock.Config{Lease: 10 * time.Second, EndWithConnection: true}
-	for k, addr := range strings.Split(addrs, ",") {
-		config.Servers = append(config.Servers, poundlock.Server{Name: fmt.Sprint("s", k+1), Addr: addr})
+	var p promise
+	if err := json.Unmarshal([]byte(text), &p); err != nil {
+		t.Fatal(err)
 	}
+	config := poundlock.Config{Servers: p.Servers, Lease: 10 * time.Second, EndWithConnection: p.EndWithConnection, Outlived: p.Outlived}
 	if _, err := dial(t, config).Mutex("a").Lock(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -104,42 +116,50 @@ func TestHolderToKill(t *testing.T) {
 	select {}
 }
 
-// A program whose sessions end with its connections is followed as soon as it is killed, over TCP and over unix sockets.
+// A program is followed as soon as it is killed where its sessions end with its connections, over TCP and over unix sockets, and where
+// servers see its end: it has dialed their unix sockets itself, and nobody else acts for it.
 func TestKilledProgram(t *testing.T) {
-	for _, network := range []string{"tcp", "unix"} {
-		t.Run(network, func(t *testing.T) {
+	for name, program := range map[string]struct {
+		network string
+		promise promise
+		proxied bool
+		waits   bool // the next one, for the lease
+	}{
+		"option,tcp":            {network: "tcp", promise: promise{EndWithConnection: true}},
+		"option,unix":           {network: "unix", promise: promise{EndWithConnection: true}},
+		"plain,tcp":             {network: "tcp", waits: true},
+		"plain,unix":            {network: "unix", waits: runtime.GOOS != "linux"},
+		"outlived,unix":         {network: "unix", promise: promise{Outlived: true}, waits: true},
+		"plain,unix,by a proxy": {network: "unix", proxied: true, waits: true},
+	} {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var config poundlock.Config
-			var addrs []string
-			if network == "unix" {
+			if program.network == "unix" {
 				_, config = startLocal(t)
-				for _, s := range config.Servers {
-					addrs = append(addrs, s.Addr)
-				}
 			} else {
-				config, addrs = startTCP(t)
+				config = startTCP(t)
 			}
-			program := exec.Command(os.Args[0], "-test.run=^TestHolderToKill$", "-test.v")
-			program.Env = append(os.Environ(), killedProgram+"="+strings.Join(addrs, ","))
-			out, err := program.StdoutPipe()
-			if err == nil {
-				err = program.Start()
+			if program.promise.Servers = config.Servers; program.proxied {
+				program.promise.Servers = proxies(t, config.Servers)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer program.Wait()
-			defer program.Process.Kill()
-			for lines := bufio.NewScanner(out); lines.Scan() && lines.Text() != "inside"; {
-			}
+			kill := startHolder(t, program.promise)
 			next := dial(t, config)
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			if _, err := next.Mutex("a").TryLock(ctx); !errors.Is(err, poundlock.ErrNotAcquired) {
 				t.Fatalf("%v: the program does not hold the lock", err)
 			}
-			program.Process.Kill()
+			kill()
 			killed := time.Now()
+			if program.waits {
+				soon, cancel := context.WithTimeout(ctx, time.Second)
+				defer cancel()
+				if _, err := next.Mutex("a").Lock(soon); !errors.Is(err, poundlock.ErrNotAcquired) {
+					t.Errorf("%v: followed %v after the kill, though somebody else may act for it", err, time.Since(killed))
+				}
+				return
+			}
 			g, err := next.Mutex("a").Lock(ctx)
 			if err != nil {
 				t.Fatal(err)
@@ -154,12 +174,72 @@ func TestKilledProgram(t *testing.T) {
 	}
 }
 
+// startHolder starts the program and waits until it is inside.
+func startHolder(t *testing.T, p promise) (kill func()) {
+	t.Helper()
+	text, err := json.Marshal(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := exec.Command(os.Args[0], "-test.run=^TestHolderToKill$", "-test.v")
+	program.Env = append(os.Environ(), killedProgram+"="+string(text))
+	out, err := program.StdoutPipe()
+	if err == nil {
+		err = program.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		program.Process.Kill()
+		program.Wait()
+	})
+	for lines := bufio.NewScanner(out); lines.Scan() && lines.Text() != "inside"; {
+	}
+	return func() { program.Process.Kill() }
+}
+
+// proxies pass on what comes to other unix sockets, which are the servers' for who dials them.
+func proxies(t *testing.T, servers []poundlock.Server) (proxied []poundlock.Server) {
+	t.Helper()
+	dir := t.TempDir()
+	for _, s := range servers {
+		path := filepath.Join(dir, s.Name)
+		l, err := net.Listen("unix", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { l.Close() })
+		go func() {
+			for {
+				near, err := l.Accept()
+				if err != nil {
+					return
+				}
+				far, err := net.Dial("unix", strings.TrimPrefix(s.Addr, "unix:"))
+				if err != nil {
+					near.Close()
+					continue
+				}
+				go pass(near, far)
+				go pass(far, near)
+			}
+		}()
+		proxied = append(proxied, poundlock.Server{Name: s.Name, Addr: "unix:" + path})
+	}
+	return proxied
+}
+
+func pass(to, from net.Conn) {
+	_, _ = io.Copy(to, from)
+	to.Close()
+}
+
 // startTCP is startLocal on loopback.
-func startTCP(t *testing.T) (config poundlock.Config, addrs []string) {
+func startTCP(t *testing.T) (config poundlock.Config) {
 	t.Helper()
 	for k := range 4 {
-		addrs = append(addrs, proctest.FreeAddr(t))
-		config.Servers = append(config.Servers, poundlock.Server{Name: fmt.Sprint("s", k+1), Addr: addrs[k]})
+		config.Servers = append(config.Servers, poundlock.Server{Name: fmt.Sprint("s", k+1), Addr: proctest.FreeAddr(t)})
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	var all sync.WaitGroup
@@ -175,5 +255,5 @@ func startTCP(t *testing.T) (config poundlock.Config, addrs []string) {
 			}
 		})
 	}
-	return config, addrs
+	return config
 }

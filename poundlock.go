@@ -56,6 +56,10 @@ type Config struct {
 	// the servers may do so at a time; one middle box that ends all of them lets somebody else in beside
 	// this client, until that has noticed.
 	EndWithConnection bool
+	// Outlived says that something may act under the locks after the end of this process: a child that it has started, or others
+	// for whom it holds locks. Else servers with unix sockets give its locks to the next ones as soon as it was
+	// killed, where the system (Linux 6.5 and later) tells them of its end. EndWithConnection is the same promise for all sockets.
+	Outlived bool
 	// ClockBound is eps, the distance of every clock from real time; servers need
 	// the same. Default 50ms, at most 1s.
 	ClockBound time.Duration

@@ -53,6 +53,9 @@ func (c *Client) shardOf(lock string) *shard { return c.shards[c.all.Of(lock)] }
 func (g *shard) start(secret uint64, follows bool, all slots.Shards, c Config, answer func(request []byte) []byte) error {
 	config := all.Node(g.Shard, c.Epoch, c.ClockBound)
 	config.Follows, config.EndWithConnection = follows, c.EndWithConnection
+	if !c.Outlived {
+		config.Process = node.ThisProcess()
+	}
 	config.Secret, config.TLS, config.Label, config.Log = secret, c.TLS, c.Label, c.Log
 	config.Lease, config.ClockBound = c.Lease, c.ClockBound
 	config.Call = func(_ protocol.ID, request []byte) []byte { return answer(request) }

@@ -175,6 +175,9 @@ func (f *front) greet(nc net.Conn) (*conn, error) {
 		c.s.detach(c)
 		return nil, err
 	}
+	if !f.n.roles.isMember(h.From) {
+		c.dialer = dialerOf(nc, h.Process)
+	}
 	nc.SetDeadline(time.Time{})
 	c.signal()
 	return c, nil

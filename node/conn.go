@@ -38,6 +38,7 @@ type conn struct {
 	dials bool // this end dialed
 	// isSession: the session, of a client, ends with this connection. Constant once there is one.
 	isSession bool
+	dialer    *process // that the session, of a client, does not outlive; nil: unknown
 	lease     time.Duration
 	wake      chan struct{}
 	done      chan struct{} // closed when the connection is
@@ -109,11 +110,13 @@ func (c *conn) close(why error) {
 
 // closeNow closes a connection without TLS's farewell, which could wait for a
 // peer that does not read. Sessions have their own.
-func closeNow(nc net.Conn) {
+func closeNow(nc net.Conn) { underTLS(nc).Close() }
+
+func underTLS(nc net.Conn) net.Conn {
 	if t, ok := nc.(*tls.Conn); ok {
-		nc = t.NetConn()
+		return t.NetConn()
 	}
-	nc.Close()
+	return nc
 }
 
 // interrupt ends what waits for a connection, which stays open.
@@ -183,17 +186,17 @@ func (c *conn) ended() error {
 
 // leave takes the connection, which has ended, from its session. That goes on, unless it ends with its connection: at a client
 // whatever became of that, and all its users know when leave returns; at a member only when the client's system has closed it, because a
-// client that lives may count on the session else.
+// client that lives may count on the session else. With the process that has dialed, and that alone acts for the client, the session ends, too.
 func (c *conn) leave() {
 	current := c.s.detach(c)
 	switch {
-	case !c.isSession:
-	case c.dials:
+	case c.dials && c.isSession:
 		c.n.sessions.end(c.s, errBroken, nil)
 		c.n.each(func(*loop) {})
-	case current && closedByPeer(c.ended()):
+	case !c.dials && current && closedByPeer(c.ended()) && (c.isSession || c.dialer.ended()):
 		c.n.sessions.end(c.s, errBroken, nil)
 	}
+	c.dialer.close()
 }
 
 // closedByPeer reports whether the system of the other end has closed a connection, as far as this system can tell.

@@ -54,6 +54,9 @@ type Config struct {
 	// It is for clients that reach members with nothing in between that could end one half of a connection, and
 	// for algorithms whose members each give a lease.
 	EndWithConnection bool
+	// Process is ThisProcess for a client, unless something else acts for it that may outlive this process. Then a session with a member
+	// whose unix socket this process dials itself ends with this process, and does not wait for the lease.
+	Process string
 	// Follows says that an earlier process was this client, and has ended: at members the sessions of this one end those.
 	Follows bool
 	System  protocol.Config

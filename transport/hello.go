@@ -27,6 +27,9 @@ type Hello struct {
 	// EndsWithConnection says that From takes the end of a connection for the end of the session. To may do so
 	// where From's system has ended it.
 	EndsWithConnection bool
+	// Process is the name of the process that acts for From, the only one; "": there may be others, or it is not known. To may take its end
+	// for the end of the session.
+	Process string
 }
 
 // maxKinds bounds the list of a Hello.
@@ -55,6 +58,7 @@ func (h *Hello) fields(c *protocol.Codec) {
 	protocol.Upto(c, &h.ClockBound, math.MaxInt64)
 	text(c, &h.Label, maxText)
 	c.Bool(&h.EndsWithConnection)
+	text(c, &h.Process, maxText)
 }
 
 // Append appends the encoding of h as an item.

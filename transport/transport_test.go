@@ -24,7 +24,7 @@ var (
 	hello = Hello{
 		From: 1 << 62, To: 3, ToName: "s4", Incarnation: 1 << 60, Session: 7, Resume: true, Received: 300,
 		Members: "a/s1,a/s2", Shards: "a,b", Kinds: []Kind{{1, "sigma"}, {2, "tokengme"}}, Lease: 10 * time.Second,
-		ClockBound: 50 * time.Millisecond, Label: "host:1234", EndsWithConnection: true,
+		ClockBound: 50 * time.Millisecond, Label: "host:1234", EndsWithConnection: true, Process: "boot pid:[1] 2",
 	}
 	welcome = Welcome{Incarnation: 99, Session: 7, Received: 12, Lease: time.Second, ClockBound: 1, Label: "s4"}
 	refuse  = Refuse{Code: Misfit, What: "number of members", Mine: "4", Yours: "3"}

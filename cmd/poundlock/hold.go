@@ -168,6 +168,7 @@ func (f *holdFlags) join(cmd *cobra.Command, ctx context.Context) (h *holder, er
 	}
 	c := &h.config
 	c.Label = label()
+	c.Outlived = true // by COMMAND
 	c.Lease = time.Duration(f.lease)
 	c.MaxHold = time.Duration(f.maxHold)
 	// None is another word for the default there.

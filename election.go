@@ -102,7 +102,7 @@ type Holder struct {
 //
 //	waiting for lock "deploy": vm/27709 has held it for 3s
 func (c *Client) Holder(ctx context.Context, lock string) (Holder, error) {
-	h, err := c.ask(ctx, describe([]string{lock}), lock, candidate{})
+	h, err := c.ask(ctx, locks(lock), lock, candidate{})
 	return h.Holder, err
 }
 
@@ -112,7 +112,7 @@ func (c *Client) Holder(ctx context.Context, lock string) (Holder, error) {
 //
 //	waiting for lock "book": vm/27709 and 2 more have held it in shared for 3s
 func (c *Client) Holders(ctx context.Context, lock string) ([]Holder, error) {
-	found, err := c.askAll(ctx, describe([]string{lock}), lock, nil)
+	found, err := c.askAll(ctx, locks(lock), lock, nil)
 	var all []Holder
 	for _, x := range found {
 		all = append(all, x.Holder)
@@ -167,11 +167,11 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 }
 
 func (e *Election) ask(ctx context.Context, last candidate) (candidate, error) {
-	return e.client.ask(ctx, fmt.Sprintf("election %q", e.name), e.name, last)
+	return e.client.ask(ctx, subject{"election", []string{e.name}}, e.name, last)
 }
 
 // ask is the first one of askAll, the zero candidate if there is none.
-func (c *Client) ask(ctx context.Context, what, lock string, last candidate) (candidate, error) {
+func (c *Client) ask(ctx context.Context, what subject, lock string, last candidate) (candidate, error) {
 	var before []candidate
 	if last != (candidate{}) {
 		before = []candidate{last}
@@ -185,7 +185,7 @@ func (c *Client) ask(ctx context.Context, what, lock string, last candidate) (ca
 
 // askAll polls the servers until a quorum of them has answered, and has said the same
 // again where that is not sure. what is what the lock is to the caller.
-func (c *Client) askAll(ctx context.Context, what, lock string, last []candidate) ([]candidate, error) {
+func (c *Client) askAll(ctx context.Context, what subject, lock string, last []candidate) ([]candidate, error) {
 	if err := transport.CheckName(lock); err != nil {
 		return nil, fmt.Errorf("poundlock: %w", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/poundlock/poundlock/node"
@@ -27,9 +28,9 @@ var (
 //
 //	poundlock: lock "deploy" lost: leases at s1, s2 lapsed
 type failure struct {
-	kind error  // the one of the above
-	what string // such as: lock "a"; "" where it is none in particular
-	why  error  // nil: no more is known
+	kind error // the one of the above
+	what subject
+	why  error // nil: no more is known
 }
 
 // Error is one sentence: an error of this package within another one does not name the
@@ -37,13 +38,13 @@ type failure struct {
 func (f *failure) Error() string {
 	kind := plain(f.kind)
 	switch {
-	case f.what == "":
+	case f.what.noun == "":
 	case f.kind == ErrLost:
-		kind = f.what + " lost"
+		kind = f.what.String() + " lost"
 	case f.kind == ErrNotAcquired:
-		kind = f.what + " " + kind
+		kind = f.what.String() + " " + kind
 	default:
-		kind = f.what + ": " + kind
+		kind = f.what.String() + ": " + kind
 	}
 	if f.why == nil {
 		return prefix + kind
@@ -65,14 +66,14 @@ func plain(err error) string { return strings.TrimPrefix(err.Error(), prefix) }
 
 // failed names the lock in an error; what is no sentinel yet is ErrNotAcquired.
 func failed(name string, err error) error {
-	lock := describe([]string{name})
+	lock := locks(name)
 	for _, sentinel := range []error{ErrNotAcquired, ErrNoQuorum, ErrClosed} {
 		if err == sentinel {
 			return &failure{sentinel, lock, nil}
 		}
 	}
 	if f, ok := err.(*failure); ok && f.kind != ErrLost {
-		if f.what == "" {
+		if f.what.noun == "" {
 			f = &failure{f.kind, lock, f.why}
 		}
 		return f
@@ -80,16 +81,25 @@ func failed(name string, err error) error {
 	return &failure{ErrNotAcquired, lock, err}
 }
 
-// describe is "lock "a"" or "locks "a", "b"".
-func describe(names []string) string {
-	quoted := make([]string, len(names))
-	for i, name := range names {
-		quoted[i] = fmt.Sprintf("%q", name)
+// A subject is what an error is about, such as: lock "a". Its text is made when it is read: in an overload there are many errors,
+// and nobody reads most of them.
+type subject struct {
+	noun  string // "": nothing in particular
+	names []string
+}
+
+// locks is "lock "a"" or "locks "a", "b"".
+func locks(names ...string) subject { return subject{"lock", names} }
+
+func (s subject) String() string {
+	quoted := make([]string, len(s.names))
+	for i, name := range s.names {
+		quoted[i] = strconv.Quote(name)
 	}
-	if len(names) == 1 {
-		return "lock " + quoted[0]
+	if len(s.names) == 1 {
+		return s.noun + " " + quoted[0]
 	}
-	return "locks " + strings.Join(quoted, ", ")
+	return s.noun + "s " + strings.Join(quoted, ", ")
 }
 
 // after is why with err, which ended the wait. The end of a context is not in its text: whoever set that bound

@@ -28,16 +28,16 @@ func TestErrorTexts(t *testing.T) {
 		err  error
 		want string
 	}{
-		{&failure{ErrLost, `lock "worker"`, revoked}, `poundlock: lock "worker" lost: released by root@vm/17465: maintenance`},
-		{&failure{ErrLost, `lock "worker"`, ErrMaxHold}, `poundlock: lock "worker" lost: held for longer than allowed`},
-		{&failure{ErrLost, `lock "worker"`, nil}, `poundlock: lock "worker" lost`},
+		{&failure{ErrLost, locks("worker"), revoked}, `poundlock: lock "worker" lost: released by root@vm/17465: maintenance`},
+		{&failure{ErrLost, locks("worker"), ErrMaxHold}, `poundlock: lock "worker" lost: held for longer than allowed`},
+		{&failure{ErrLost, locks("worker"), nil}, `poundlock: lock "worker" lost`},
 		{failed("a", ErrClosed), `poundlock: lock "a": client closed`},
 		{failed("a", context.DeadlineExceeded), `poundlock: lock "a" not acquired: context deadline exceeded`},
 		{
 			failed("a", &failure{kind: ErrNoQuorum, why: after(context.DeadlineExceeded, protocol.TooFew)}),
 			`poundlock: lock "a": no quorum of servers: ` + protocol.TooFew.Error(),
 		},
-		{failed("b", &failure{ErrLost, `lock "a"`, revoked}), `poundlock: lock "b" not acquired: lock "a" lost: released by root@vm/17465: maintenance`},
+		{failed("b", &failure{ErrLost, locks("a"), revoked}), `poundlock: lock "b" not acquired: lock "a" lost: released by root@vm/17465: maintenance`},
 		{
 			failed("a", &failure{kind: ErrNoQuorum, why: four}),
 			`poundlock: lock "a": no quorum of servers: 0 of 4 servers reachable, 3 wanted: s1 (10.0.0.1:7000), s2 (10.0.0.2:7000), ` +

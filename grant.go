@@ -107,7 +107,7 @@ func (h *hold) isInside() bool { return h.stay != nil && h.stay.state == inside 
 // Client.mu is held.
 func (h *hold) lose(why error) {
 	if h.isInside() && h.lost == nil {
-		h.lost = &failure{ErrLost, describe([]string{h.line.name}), cmp.Or(why, errUnsupported)}
+		h.lost = &failure{ErrLost, locks(h.line.name), cmp.Or(why, errUnsupported)}
 		h.noteLoss()
 		h.section.lose(h.lost)
 	}

@@ -133,13 +133,13 @@ func TestKilledProgram(t *testing.T) {
 		"plain,unix,by a proxy": {network: "unix", proxied: true, waits: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			var config poundlock.Config
 			if program.network == "unix" {
 				_, config = startLocal(t)
 			} else {
 				config = startTCP(t)
 			}
+			t.Parallel() // not before: what is about to become a program has the sockets, too, by which free addresses are found
 			if program.promise.Servers = config.Servers; program.proxied {
 				program.promise.Servers = proxies(t, config.Servers)
 			}

@@ -177,7 +177,7 @@ func (s *section) lockHeld() error {
 	s.client.mu.Lock()
 	if s.unlocked {
 		s.client.mu.Unlock()
-		return &failure{ErrUnlocked, describe(s.names()), nil}
+		return &failure{ErrUnlocked, locks(s.names()...), nil}
 	}
 	for stay, why := range expired {
 		stay.lose(why)
@@ -199,7 +199,7 @@ func (s *section) downgrade(group protocol.Group) error {
 		}
 	}
 	if info := &s.holds[0].line.shard.info; !info.Shares {
-		return fmt.Errorf("poundlock: %s: with %s whoever is alone cannot come down to group %q: unlock, and lock again", describe(s.names()), info.Form(), group)
+		return fmt.Errorf("poundlock: %s: with %s whoever is alone cannot come down to group %q: unlock, and lock again", locks(s.names()...), info.Form(), group)
 	}
 	if err := s.lockHeld(); err != nil {
 		return err
@@ -216,7 +216,7 @@ func (s *section) downgrade(group protocol.Group) error {
 			next = fmt.Sprintf("one of group %q", group)
 		}
 		return fmt.Errorf("poundlock: %s: a grant of group %q cannot become %s: unlock, lock again, and look whether what was read still holds",
-			describe(s.names()), s.wants, next)
+			locks(s.names()...), s.wants, next)
 	}
 	s.wants = protocol.Groups(group)
 	for _, h := range s.holds {

@@ -178,5 +178,5 @@ func (s *Semaphore) failed(ctx context.Context, err error) error {
 	case errors.Is(err, ErrNotAcquired):
 		return err
 	}
-	return &failure{ErrNotAcquired, fmt.Sprintf("permits of semaphore %q", s.name), err}
+	return &failure{ErrNotAcquired, subject{"permits of semaphore", []string{s.name}}, err}
 }

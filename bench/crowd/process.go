@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/pprof"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -186,9 +187,9 @@ func (c *clients) do(o order) (report, error) {
 	case o.Hold > 0:
 		return report{}, c.hold(o.Hold, min(o.Of, len(c.all)))
 	case o.Ask > 0 && o.Users > 0:
-		return c.ask(o.Ask, o.Within, func(end time.Time, one func()) { c.users(o.Users, end, one) }), nil
+		return c.ask(o.Ask, func(end time.Time, one func(context.Context)) { users(o.Users, o.Within, end, one) }), nil
 	case o.Ask > 0:
-		return c.ask(o.Ask, o.Within, func(end time.Time, one func()) { arrive(o.Rate, end, one) }), nil
+		return c.ask(o.Ask, func(end time.Time, one func(context.Context)) { arrive(o.Rate, o.Within, end, one) }), nil
 	case o.Look:
 		return c.look(), nil
 	}
@@ -233,25 +234,24 @@ func (c *clients) look() (r report) {
 }
 
 // ask acquires and releases as begin has it, and counts what was granted in time, and before the end.
-func (c *clients) ask(length, within time.Duration, begin func(end time.Time, one func())) (r report) {
+func (c *clients) ask(length time.Duration, begin func(end time.Time, one func(context.Context))) (r report) {
 	var granted, asked atomic.Int64
 	var failed atomic.Pointer[error]
 	end := time.Now().Add(length)
-	begin(end, func() {
+	begin(end, func(ctx context.Context) {
 		asked.Add(1)
 		k := c.asked.Add(1)
-		ctx, cancel := context.WithTimeout(context.Background(), within)
-		defer cancel()
 		// Names come again, but not while one is asked for.
-		g, err := c.all[int(k)%len(c.all)].Mutex(fmt.Sprintf("asked/%s/%d", c.prefix, k%200_000)).Lock(ctx)
+		g, err := c.all[int(k)%len(c.all)].Mutex("asked/" + c.prefix + "/" + strconv.Itoa(int(k%200_000))).Lock(ctx)
 		if err == nil {
 			if time.Now().Before(end) {
 				granted.Add(1)
 			}
 			err = g.Unlock()
 		}
-		if err != nil {
-			failed.Store(&err)
+		if err != nil && failed.Load() == nil {
+			why := err // of its own, so that nothing is allocated where all is well
+			failed.Store(&why)
 		}
 	})
 	r.Asked, r.Granted = int(asked.Load()), int(granted.Load())
@@ -262,28 +262,44 @@ func (c *clients) ask(length, within time.Duration, begin func(end time.Time, on
 }
 
 // users ask one after the other, each when it was answered.
-func (c *clients) users(count int, end time.Time, one func()) {
+func users(count int, within time.Duration, end time.Time, one func(context.Context)) {
+	ctx, cancel := context.WithDeadline(context.Background(), end.Add(within))
+	defer cancel()
 	var all sync.WaitGroup
 	for range count {
 		all.Go(func() {
 			for time.Now().Before(end) {
-				one()
+				one(ctx)
 			}
 		})
 	}
 	all.Wait()
 }
 
-// arrive has one asked so often in a second, whatever becomes of the others, and waits for all.
-func arrive(rate float64, end time.Time, one func()) {
+// arrive has one asked so often in a second, whatever becomes of the others, and waits for all. Those who come in the same moment
+// have one context, and whoever has been answered comes again: new ones each time would cost more than a lock that is refused.
+func arrive(rate float64, within time.Duration, end time.Time, one func(context.Context)) {
 	var all sync.WaitGroup
+	come := make(chan context.Context)
 	began := time.Now()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	for came := 0; time.Now().Before(end); <-tick.C {
+		ctx, cancel := context.WithTimeout(context.Background(), within)
+		time.AfterFunc(within, cancel)
 		for due := int(time.Since(began).Seconds() * rate); came < due; came++ {
-			all.Go(one)
+			select {
+			case come <- ctx:
+			default:
+				all.Go(func() {
+					one(ctx)
+					for ctx := range come {
+						one(ctx)
+					}
+				})
+			}
 		}
 	}
+	close(come)
 	all.Wait()
 }

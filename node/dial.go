@@ -170,9 +170,11 @@ func (d *dialer) hello(nc net.Conn, s *session) error {
 		Received: s.received(),
 		Members:  memberNames(d.n.c.Peers), Shards: d.n.c.Shards, Kinds: d.n.kinds(),
 		Lease: d.n.c.Lease, ClockBound: d.n.c.ClockBound, Label: d.n.c.Label, EndsWithConnection: d.n.c.EndWithConnection,
-		Process: d.n.c.Process,
 	}
 	s.mu.Unlock()
+	if _, local := underTLS(nc).(*net.UnixConn); local { // it is of no use to others
+		h.Process = d.n.c.Process
+	}
 	return writeFrame(nc, d.n.Epoch(), h.Append)
 }
 

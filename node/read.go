@@ -41,7 +41,7 @@ func (c *conn) readFrame(idle time.Duration) (frame []byte, g *limit.Guest, err 
 		return nil, nil, c.ended()
 	}
 	if c.dials {
-		frame, err = transport.ReadFrame(c.in, transport.MaxFrame)
+		frame, err = transport.ReadFrameInto(c.in, transport.MaxFrame, nil)
 		return frame, nil, err
 	}
 	began := false

@@ -8,6 +8,7 @@
 package transport
 
 import (
+	"bufio"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -64,16 +65,30 @@ func EndFrame(b []byte) { binary.BigEndian.PutUint32(b, uint32(len(b)-LengthSize
 // ReadFrame reads one frame of at most limit bytes, without its length, into
 // memory of its own: what is decoded from it may be kept.
 func ReadFrame(r io.Reader, limit int) ([]byte, error) {
-	return ReadFrameInto(r, limit, func(int, int) error { return nil })
-}
-
-// ReadFrameInto is ReadFrame that asks for room before it takes memory: how large the whole frame claims to be, and
-// how much memory is to be taken for it in all. An error of room ends the reading.
-func ReadFrameInto(r io.Reader, limit int, room func(whole, memory int) error) ([]byte, error) {
 	var length [LengthSize]byte
 	if _, err := io.ReadFull(r, length[:]); err != nil {
 		return nil, err
 	}
+	return readRest(r, length, limit, nil)
+}
+
+// ReadFrameInto is ReadFrame that asks for room, unless that is nil, before it takes memory: how large the whole frame claims to be, and
+// how much memory is to be taken for it in all. An error of room ends the reading.
+func ReadFrameInto(in *bufio.Reader, limit int, room func(whole, memory int) error) ([]byte, error) {
+	head, err := in.Peek(LengthSize)
+	if err != nil {
+		if err == io.EOF && len(head) > 0 {
+			err = io.ErrUnexpectedEOF
+		}
+		return nil, err
+	}
+	length := [LengthSize]byte(head)
+	_, _ = in.Discard(LengthSize) // they are there
+	return readRest(in, length, limit, room)
+}
+
+// readRest reads what follows the length of a frame.
+func readRest(r io.Reader, length [LengthSize]byte, limit int, room func(whole, memory int) error) ([]byte, error) {
 	n := binary.BigEndian.Uint32(length[:])
 	switch {
 	case n <= uint32(limit):
@@ -89,8 +104,10 @@ func ReadFrameInto(r io.Reader, limit int, room func(whole, memory int) error) (
 	for len(b) < int(n) || b == nil {
 		if len(b) == cap(b) {
 			size := min(max(2*len(b), 1<<16), int(n))
-			if err := room(int(n), size); err != nil {
-				return nil, err
+			if room != nil {
+				if err := room(int(n), size); err != nil {
+					return nil, err
+				}
 			}
 			b = append(make([]byte, 0, size), b...)
 		}

@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"bufio"
 	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -172,15 +173,20 @@ func TestReadFrame(t *testing.T) {
 		{[]byte{0x16, 3, 1, 2}, ErrWantsTLS}, // a client's first record
 		{[]byte{0x15, 3, 3, 0}, ErrWantsTLS}, // an alert
 	} {
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		_, err := ReadFrame(bytes.NewReader(test.in), MaxFrame)
-		runtime.ReadMemStats(&after)
-		if !errors.Is(err, test.want) {
-			t.Errorf("% x: %v, want %v", test.in, err, test.want)
-		}
-		if got := after.TotalAlloc - before.TotalAlloc; got > 1<<17 {
-			t.Errorf("% x: %d bytes of memory", test.in, got)
+		for _, read := range []func(io.Reader) ([]byte, error){
+			func(r io.Reader) ([]byte, error) { return ReadFrame(r, MaxFrame) },
+			func(r io.Reader) ([]byte, error) { return ReadFrameInto(bufio.NewReader(r), MaxFrame, nil) },
+		} {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			_, err := read(bytes.NewReader(test.in))
+			runtime.ReadMemStats(&after)
+			if !errors.Is(err, test.want) {
+				t.Errorf("% x: %v, want %v", test.in, err, test.want)
+			}
+			if got := after.TotalAlloc - before.TotalAlloc; got > 1<<17 {
+				t.Errorf("% x: %d bytes of memory", test.in, got)
+			}
 		}
 	}
 	big := AppendHeader(nil, 0)
@@ -188,6 +194,18 @@ func TestReadFrame(t *testing.T) {
 	EndFrame(big)
 	if b, err := ReadFrame(bytes.NewReader(big), MaxFrame); err != nil || !bytes.Equal(b, big[4:]) {
 		t.Errorf("%d bytes of %d, %v", len(b), len(big)-4, err)
+	}
+	var from bytes.Reader
+	in := bufio.NewReader(&from)
+	all := testing.AllocsPerRun(100, func() {
+		from.Reset(big)
+		in.Reset(&from)
+		if b, err := ReadFrameInto(in, MaxFrame, nil); err != nil || !bytes.Equal(b, big[4:]) {
+			t.Fatalf("%d bytes of %d, %v", len(b), len(big)-4, err)
+		}
+	})
+	if want := 4.0; all > want { // of 64 KB, and twice as much each time
+		t.Errorf("%v allocations, want %v", all, want)
 	}
 }
 

@@ -235,10 +235,13 @@ func (w *worker) once(m *poundlock.Mutex, try, long bool) (entered bool) {
 		visit.Entered(g.Context(), token, g.LeaseEnd)
 	}
 	w.note(record{What: "entered", Token: token})
-	heard := context.AfterFunc(g.Context(), func() { w.note(record{What: "lost", Token: token}) })
+	lost := func() { w.note(record{What: "lost", Token: token}) }
+	stop := context.AfterFunc(g.Context(), lost)
 	w.inside(g, token, long)
 	visit.Left()
-	heard()
+	if stop() && g.Context().Err() != nil { // a context wakes those who wait for it before it calls functions
+		lost()
+	}
 	if err := g.Unlock(); err != nil {
 		w.fail(err, record{})
 	}

@@ -29,7 +29,7 @@ func Attach(
 	if err := c.complete(); err != nil {
 		return nil, err
 	}
-	client, attached := &Client{config: c, closing: make(chan struct{})}, make(chan struct{})
+	client, attached := &Client{config: c, began: time.Now(), closing: make(chan struct{})}, make(chan struct{})
 	n, err := start(func(_ protocol.ID, request []byte) []byte {
 		<-attached
 		return client.tell(request)
@@ -99,22 +99,23 @@ func (c *Client) standing(lock string) []control.Request {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var entered time.Time
-	for h := range each(&s.holds) {
-		if h.isInside() && h.lost == nil && (entered.IsZero() || h.entered.Before(entered)) {
-			entered = h.entered
+	var first *hold
+	for h := range s.holds.all() {
+		if h.isInside() && h.lost == nil && (first == nil || h.entered < first.entered) {
+			first = h
 		}
 	}
-	if entered.IsZero() {
+	if first == nil {
 		return nil
 	}
+	entered := c.began.Add(first.entered)
 	group := s.wants
 	if group == alone {
 		group = ""
 	}
 	return []control.Request{{
 		ID: idText(c.id), Request: node.RequestID(c.id, uint64(entered.UnixNano())), Group: string(group), Live: true, Token: s.token,
-		Label: node.FullLabel(c.config.Label, s.label), HeldMS: time.Since(entered).Milliseconds(),
+		Label: node.FullLabel(c.config.Label, s.terms.label), HeldMS: time.Since(entered).Milliseconds(),
 	}}
 }
 

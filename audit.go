@@ -60,17 +60,17 @@ func (a *auditor) note(h *hold, event string) {
 	}
 	r := slog.NewRecord(time.Now(), slog.LevelInfo, event, 0)
 	r.AddAttrs(
-		slog.String("lock", h.line.name),
+		slog.String("lock", h.stay.line.name),
 		slog.String("token", strconv.FormatUint(h.token, 10)), // JSON readers round numbers beyond 2^53
 		slog.String("request", node.RequestID(a.id, h.stay.request)),
 		slog.String("client", idText(a.id)),
-		slog.String("label", node.FullLabel(a.label, h.section.label)),
+		slog.String("label", node.FullLabel(a.label, h.section.terms.label)),
 	)
 	if group := shared(h.section.wants); group != "" {
 		r.AddAttrs(slog.String("group", group))
 	}
 	if event != "grant" {
-		r.AddAttrs(slog.Int64("held_ms", r.Time.Sub(h.entered).Milliseconds()))
+		r.AddAttrs(slog.Int64("held_ms", r.Time.Sub(h.section.client.began.Add(h.entered)).Milliseconds()))
 	}
 	if event == "loss" {
 		r.AddAttrs(slog.String("reason", plain(h.lost.why)))

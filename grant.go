@@ -2,10 +2,10 @@ package poundlock
 
 import (
 	"cmp"
-	"container/list"
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"time"
 
 	"github.com/poundlock/poundlock/protocol"
@@ -29,8 +29,8 @@ func (g *Grant) Names() []string { return g.s.names() }
 // fence.Checker.CheckGroup knows that.
 func (g *Grant) Tokens() []uint64 {
 	tokens := make([]uint64, len(g.s.holds))
-	for i, h := range g.s.holds {
-		tokens[i] = h.token
+	for k := range g.s.holds {
+		tokens[k] = g.s.holds[k].token
 	}
 	return tokens
 }
@@ -58,7 +58,7 @@ func (g *Grant) Token() uint64 { return g.s.holds[0].token }
 // server can give that lock away; with cause context.Canceled by Unlock. What is
 // done under the lock should use it; what is written should also carry a token,
 // because this process may be stopped between a look at the context and the write.
-func (g *Grant) Context() context.Context { return g.s.ctx }
+func (g *Grant) Context() context.Context { return g.s.context(false) }
 
 // LeaseEnd is the instant until which the grant is held even if this process hears
 // from no server any more, by this machine's clock. It moves as servers are heard
@@ -80,24 +80,65 @@ func (g *Grant) Unlock() error { return g.s.unlock() }
 // A hold is what one section has of one lock: a place in its line, and then a share of a stay.
 type hold struct {
 	section *section
-	line    *line
-	turn    chan struct{} // closed once it rests on a stay; nil: it did so at once
-	entered time.Time     // constant once Lock has returned, as token
+	entered time.Duration // after Client.began; constant once Lock has returned, as token
 	token   uint64
 
 	// Guarded by Client.mu.
-	stay    *stay         // nil: it waits in the line. Constant once turn is closed
-	place   *list.Element // in the line, or of the stay
-	granted bool          // the user was told, or is about to be
-	left    bool          // the user has ended, or overstayed
-	lost    *failure      // why the lock was lost, nil if not
+	stay       *stay    // nil: it waits in the line of its section's call. Constant from then on
+	next, prev *hold    // in that line, or of the stay: see holds
+	granted    bool     // the user was told, or is about to be
+	left       bool     // the user has ended, or overstayed
+	lost       *failure // why the lock was lost, nil if not
+}
+
+// holds are a list of them, in the order in which they came. Each is in one list at most, and has its links itself.
+type holds struct{ first *hold } // whose prev is the last one; next of that one is nil
+
+func (l *holds) add(h *hold) {
+	if h.next = nil; l.first == nil {
+		l.first, h.prev = h, h
+		return
+	}
+	last := l.first.prev
+	last.next, h.prev, l.first.prev = h, last, h
+}
+
+// remove takes out one that is in the list.
+func (l *holds) remove(h *hold) {
+	if h == l.first {
+		l.first = h.next
+	} else {
+		h.prev.next = h.next
+	}
+	if h.next != nil {
+		h.next.prev = h.prev
+	} else if l.first != nil {
+		l.first.prev = h.prev
+	}
+	h.next, h.prev = nil, nil
+}
+
+func (l *holds) empty() bool { return l.first == nil }
+
+// all yields them; its caller may remove the one that it has.
+func (l *holds) all() iter.Seq[*hold] {
+	return func(yield func(*hold) bool) {
+		for h := l.first; h != nil; {
+			next := h.next
+			if !yield(h) {
+				return
+			}
+			h = next
+		}
+	}
 }
 
 // enters: the user is inside. Client.mu is held.
 func (h *hold) enters() {
-	h.entered, h.token = time.Now(), h.stay.nextToken()
+	c := h.section.client
+	h.entered, h.token = time.Since(c.began), h.stay.nextToken()
 	h.section.wants = h.stay.wants
-	h.line.client.counters.held.Add(1)
+	c.counters.held.Add(1)
 }
 
 // isInside reports whether the user is inside, lost or not. Client.mu is held.
@@ -107,7 +148,7 @@ func (h *hold) isInside() bool { return h.stay != nil && h.stay.state == inside 
 // Client.mu is held.
 func (h *hold) lose(why error) {
 	if h.isInside() && h.lost == nil {
-		h.lost = &failure{ErrLost, locks(h.line.name), cmp.Or(why, errUnsupported)}
+		h.lost = &failure{ErrLost, locks(h.stay.line.name), cmp.Or(why, errUnsupported)}
 		h.noteLoss()
 		h.section.lose(h.lost)
 	}
@@ -117,7 +158,7 @@ func (h *hold) lose(why error) {
 // it is cancelled, and the process answers with Rem, or was in the critical section before it heard of this.
 // leave follows.
 func (h *hold) giveUp(err error) error {
-	c, l := h.line.client, h.line
+	c, l := h.section.client, h.section.pending.line
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := h.stay
@@ -133,7 +174,7 @@ func (h *hold) giveUp(err error) error {
 			h.leave()
 			break
 		}
-		decided := s.decided
+		decided := s.attempt.decided
 		c.mu.Unlock()
 		l.shard.node.Cancel(l.name)
 		<-decided
@@ -151,18 +192,19 @@ func (h *hold) leave() {
 	h.left = true
 	s := h.stay
 	if s == nil {
-		h.line.waiters.Remove(h.place)
-		h.line.admit(false)
+		l := h.section.pending.line
+		l.waiters.remove(h)
+		l.admit(false)
 		return
 	}
-	if s.holds.Remove(h.place); s.holds.Len() > 0 {
+	if s.holds.remove(h); !s.holds.empty() {
 		return
 	}
 	switch {
 	case s.state == idle:
 		s.state = out
 	case s.keeps(h):
-		s.kept = time.AfterFunc(h.section.keep, s.expire)
+		s.kept = time.AfterFunc(h.section.terms.keep, s.expire)
 		s.line.admit(false)
 	default:
 		s.exit()
@@ -172,14 +214,15 @@ func (h *hold) leave() {
 
 // leaseEnd is the end of the lease while h is held, and else zero.
 func (h *hold) leaseEnd() time.Time {
-	h.line.client.mu.Lock()
+	c := h.section.client
+	c.mu.Lock()
 	held := h.isInside() && (h.lost == nil || h.section.revoked)
-	h.line.client.mu.Unlock()
+	c.mu.Unlock()
 	if !held {
 		return time.Time{}
 	}
 	if end := h.stay.leaseEnd(); !end.IsZero() {
 		return end
 	}
-	return h.entered
+	return c.began.Add(h.entered)
 }

@@ -308,7 +308,7 @@ func TestLocker(t *testing.T) {
 		// A loss is loud, and whoever is still inside is alone in this Locker, even
 		// once the lock has been given up for it.
 		f.mu.Lock()
-		lost := f.users["a"].(*stay).holds.Front().Value.(*hold).section
+		lost := f.users["a"].(*stay).holds.first.section
 		f.mu.Unlock()
 		lost.revoke(ErrMaxHold)
 		entered := make(chan bool, 1)

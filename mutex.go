@@ -23,11 +23,18 @@ import (
 type Mutex struct {
 	client *Client
 	names  []string // in canonical order
-	label  string   // of the user, "" for none
-	groups []string // with one of which its holder shares the lock, in order of preference; nil: it is alone
-	keep   time.Duration
+	*terms
+}
+
+// terms are how somebody wants locks. They never change, so that holders of many locks need one copy.
+type terms struct {
+	label  string        // of the user, "" for none
+	groups []string      // with one of which its holder shares the lock, in order of preference; nil: it is alone
+	keep   time.Duration // how long the client keeps the locks when it has left
 	ahead  time.Duration // its head start
 }
+
+var usual terms // what most want
 
 // Mutex returns the lock called name: 1 to 1024 bytes of UTF-8 without control
 // characters, which Lock checks. It costs nothing until it is used.
@@ -41,7 +48,7 @@ func (c *Client) Mutex(name string) *Mutex { return c.Locks(name) }
 // A lock that is held while a later one is awaited counts as held: towards the
 // servers' budget of restarts, and for everybody else who wants it.
 func (c *Client) Locks(names ...string) *Mutex {
-	m := &Mutex{client: c, names: slices.Clone(names)}
+	m := &Mutex{c, slices.Clone(names), &usual}
 	slices.Sort(m.names)
 	return m
 }
@@ -52,7 +59,7 @@ func (c *Client) Locks(names ...string) *Mutex {
 // without control characters, which Lock checks; with "" there is none. It is no other
 // lock: the users of one client exclude each other, as all do. Of users that share a hold of
 // this client servers know the one whose call began it; the audit of the client knows each.
-func (m *Mutex) As(user string) *Mutex { return m.with(func(m *Mutex) { m.label = user }) }
+func (m *Mutex) As(user string) *Mutex { return m.with(func(t *terms) { t.label = user }) }
 
 // In returns m for a holder that shares the locks: those of one group hold a lock together, and exclude all others. A
 // group is 1 to 1024 bytes of letters, digits and signs, without commas, spaces, and any of !|=#, which Lock checks;
@@ -63,14 +70,14 @@ func (m *Mutex) As(user string) *Mutex { return m.with(func(m *Mutex) { m.label 
 // all are held in the group of the first one.
 func (m *Mutex) In(group string, others ...string) *Mutex {
 	if group == "" && len(others) == 0 {
-		return m.with(func(m *Mutex) { m.groups = nil })
+		return m.with(func(t *terms) { t.groups = nil })
 	}
 	return m.among(group, others)
 }
 
 // among is In for a holder that shares: "" is no group.
 func (m *Mutex) among(group string, others []string) *Mutex {
-	return m.with(func(m *Mutex) { m.groups = append([]string{group}, others...) })
+	return m.with(func(t *terms) { t.groups = append([]string{group}, others...) })
 }
 
 // Keep returns m for a client that keeps the locks for d after an Unlock, at most a minute, which Lock checks; 0 is not at all. A
@@ -80,19 +87,19 @@ func (m *Mutex) among(group string, others []string) *Mutex {
 //
 // A lock that is kept counts as held for everybody else: the status shows it, it counts towards the servers' budget of restarts,
 // and where this process ends without Close, others wait for its lease.
-func (m *Mutex) Keep(d time.Duration) *Mutex { return m.with(func(m *Mutex) { m.keep = d }) }
+func (m *Mutex) Keep(d time.Duration) *Mutex { return m.with(func(t *terms) { t.keep = d }) }
 
 // HeadStart returns m for requests that count as made d earlier, at most a minute, which Lock checks. At all servers such a
 // request comes before those that were made up to d earlier, and after those from before that, so nobody waits for ever. It
 // takes the lock from no holder. Goroutines of this client that wait for one lock are served in the order of their calls:
 // the first of them asks the servers, with its own head start.
-func (m *Mutex) HeadStart(d time.Duration) *Mutex { return m.with(func(m *Mutex) { m.ahead = d }) }
+func (m *Mutex) HeadStart(d time.Duration) *Mutex { return m.with(func(t *terms) { t.ahead = d }) }
 
-// with is a copy of m that differs.
-func (m *Mutex) with(change func(*Mutex)) *Mutex {
-	other := *m
-	change(&other)
-	return &other
+// with is m on other terms.
+func (m *Mutex) with(change func(*terms)) *Mutex {
+	t := *m.terms
+	change(&t)
+	return &Mutex{m.client, m.names, &t}
 }
 
 // Name is the name of the lock; of several, the names in canonical order with
@@ -114,7 +121,7 @@ func (m *Mutex) Name() string { return strings.Join(m.names, "\n") }
 // A wait that may be long makes the servers' budget of restarts tight, which
 // counts from the first request to the end of the hold: give ctx a deadline.
 func (m *Mutex) Lock(ctx context.Context) (*Grant, error) {
-	return m.enter(ctx, context.WithoutCancel(ctx), false)
+	return m.enter(ctx, ctx, false)
 }
 
 // TryLock makes one attempt and gives up with ErrNotAcquired as soon as somebody
@@ -122,7 +129,7 @@ func (m *Mutex) Lock(ctx context.Context) (*Grant, error) {
 // six clock bounds at most, a name. ErrNotAcquired does not prove that somebody
 // holds the lock: two concurrent attempts at a free lock may both fail.
 func (m *Mutex) TryLock(ctx context.Context) (*Grant, error) {
-	return m.enter(ctx, context.WithoutCancel(ctx), true)
+	return m.enter(ctx, ctx, true)
 }
 
 // Do calls f under the lock and unlocks. The context of f is the grant's, made
@@ -138,7 +145,7 @@ func (m *Mutex) Do(ctx context.Context, f func(ctx context.Context, g *Grant) er
 		return err
 	}
 	defer g.Unlock() // should f panic
-	err = f(g.Context(), g)
+	err = f(g.s.context(true), g)
 	switch loss := g.Unlock(); {
 	case !errors.Is(loss, ErrLost) || errors.Is(err, loss):
 		return err
@@ -149,8 +156,8 @@ func (m *Mutex) Do(ctx context.Context, f func(ctx context.Context, g *Grant) er
 	}
 }
 
-// enter acquires the locks; parent is the parent of the grant's context.
-func (m *Mutex) enter(ctx, parent context.Context, once bool) (*Grant, error) {
+// enter acquires the locks; values are those of the grant's context.
+func (m *Mutex) enter(ctx, values context.Context, once bool) (*Grant, error) {
 	if err := slots.CheckNames(m.names); err != nil {
 		return nil, fmt.Errorf("poundlock: %w", err)
 	}
@@ -172,9 +179,8 @@ func (m *Mutex) enter(ctx, parent context.Context, once bool) (*Grant, error) {
 	if err := m.client.crowded(ctx, m.names[0], once); err != nil {
 		return nil, failed(m.names[0], err)
 	}
-	s := newSection(parent, m.client, m.label)
-	s.ahead = m.ahead
-	if s.wants, s.keep = protocol.Groups(strings.Join(m.groups, ",")), m.keep; m.groups == nil && m.keep > 0 {
+	s := newSection(values, m.client, m.terms, len(m.names))
+	if s.wants = protocol.Groups(strings.Join(m.groups, ",")); m.groups == nil && m.keep > 0 {
 		s.wants = keeper
 	}
 	for _, name := range m.names {
@@ -187,7 +193,7 @@ func (m *Mutex) enter(ctx, parent context.Context, once bool) (*Grant, error) {
 		s.leave()
 		return nil, failed(m.names[0], err)
 	}
-	return &Grant{s}, nil
+	return &s.grant, nil
 }
 
 // crowded says that a lock would not be had in time, because more users of this client wait than servers can answer until

@@ -103,6 +103,7 @@ type Client struct {
 	id      protocol.ID
 	all     slots.Shards // those of shards
 	shards  []*shard
+	began   time.Time
 	closing chan struct{} // closed by Close
 	pulse   pulse
 
@@ -168,6 +169,7 @@ func newClient(c Config) (*Client, error) {
 		secret:  secret,
 		id:      node.ClientID(secret),
 		all:     slots.Split(c.Servers),
+		began:   time.Now(),
 		closing: make(chan struct{}),
 	}
 	for _, g := range client.all {

@@ -58,7 +58,7 @@ func (c *Client) revoke(r control.Release, since uint64) control.Released {
 	l.stay.closed = true
 	var left time.Duration
 	for _, s := range l.stay.sections() {
-		if !s.begun {
+		if s.pending != nil {
 			s.lose(why)
 		} else {
 			left = max(left, s.revokeLocked(why, grace))
@@ -74,7 +74,7 @@ func (c *Client) revoke(r control.Release, since uint64) control.Released {
 func (s *stay) isIn(since uint64) bool {
 	switch s.state {
 	case trying:
-		return since >= uint64(s.began)
+		return since >= s.request
 	case inside:
 		return s.request == since
 	}
@@ -83,11 +83,11 @@ func (s *stay) isIn(since uint64) bool {
 
 // sections are those that rest on s, and as long as it tries those that wait for it. Client.mu is held.
 func (s *stay) sections() (all []*section) {
-	for h := range each(&s.holds) {
+	for h := range s.holds.all() {
 		all = append(all, h.section)
 	}
 	if s.state == trying {
-		for h := range each(&s.line.waiters) {
+		for h := range s.line.waiters.all() {
 			if s.shares(h.section) {
 				all = append(all, h.section)
 			}

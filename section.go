@@ -12,28 +12,48 @@ import (
 
 // A section is the critical section of one call: one hold a name. Its user is
 // inside while all of them are held.
+//
+// There may be very many that do nothing: what matters only while the call waits, or to few of them, is apart.
 type section struct {
 	client *Client
-	label  string          // of the user, "" for none
-	keep   time.Duration   // how long the client keeps the locks when it has left
-	ahead  time.Duration   // its head start
-	ctx    context.Context // of the grant, which ends with the first loss; its parent while the call waits
-	cancel context.CancelCauseFunc
-	holds  []*hold // in canonical order; constant once the call has returned
+	terms  *terms
+	values context.Context // those of the grant's context
+	grant  Grant           // this one
+	holds  []hold          // in canonical order, in memory for all; constant once the call has returned
 
 	// Guarded by Client.mu.
 	wants    protocol.Groups // any of these until the first lock is held, then the one; or to be alone: "" or keeper
 	lost     error           // the first loss, nil if there was none
-	begun    bool            // the call has returned a grant
-	loss     chan struct{}   // closed by the first loss while the call waits; nil from then on
-	revoked  bool            // what was lost is the right to the locks; they are held until end
+	pending  *pending        // nil once it has returned a grant
+	revoked  bool            // what was lost is the right to the locks; they are held until the end of the bound
 	unlocked bool
-	end      time.Time   // of the grace, begun or to come: then the locks are given up, unless AwaitUnlock; zero: never
-	timer    *time.Timer // the end of MaxHold, then of the grace; nil if none runs
+	bound    *bound  // nil: it has none
+	ending   *ending // nil: nobody has asked for its context
 }
 
-func newSection(parent context.Context, c *Client, label string) *section {
-	return &section{client: c, label: label, ctx: parent, loss: make(chan struct{})}
+// What is pending is the call that makes a section.
+type pending struct {
+	loss chan struct{} // closed by the first loss
+	line *line         // in which its last hold waits, or was
+	turn chan struct{} // closed when that one rests on a stay; nil: it need not wait for that
+}
+
+// A bound is when a grant ends that is not unlocked.
+type bound struct {
+	end   time.Time   // of the grace, begun or to come: then the locks are given up, unless AwaitUnlock
+	timer *time.Timer // the end of MaxHold, then of the grace; nil if none runs
+}
+
+// An ending is the context of a grant, which ends with the first loss.
+type ending struct {
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+}
+
+func newSection(values context.Context, c *Client, t *terms, names int) *section {
+	s := &section{client: c, terms: t, values: values, pending: &pending{loss: make(chan struct{})}, holds: make([]hold, 0, names)}
+	s.grant = Grant{s}
+	return s
 }
 
 // acquire adds one lock.
@@ -79,7 +99,8 @@ func (c *Client) patience() time.Duration { return time.Second + 6*c.config.Cloc
 // begin starts the grant, unless something was lost while the last of its locks was
 // awaited.
 func (s *section) begin() error {
-	for _, h := range s.holds[:len(s.holds)-1] { // the last one was looked at just now
+	for k := range len(s.holds) - 1 { // the last one was looked at just now
+		h := &s.holds[k]
 		if err := h.stay.enter(h); err != nil {
 			return err
 		}
@@ -89,25 +110,51 @@ func (s *section) begin() error {
 	if s.lost != nil {
 		return s.lost
 	}
-	s.ctx, s.cancel = context.WithCancelCause(s.ctx)
-	s.begun, s.loss = true, nil
+	s.pending = nil
 	if d := s.client.config.MaxHold; d > 0 {
-		s.end = time.Now().Add(d + s.client.config.Grace)
-		s.timer = time.AfterFunc(d, func() { s.revoke(ErrMaxHold) })
+		s.bound = &bound{
+			end:   time.Now().Add(d + s.client.config.Grace),
+			timer: time.AfterFunc(d, func() { s.revoke(ErrMaxHold) }),
+		}
 	}
 	return nil
 }
 
+// context is that of the grant, made when somebody asks for it first; then with says whether it also ends with the one whose values it has.
+func (s *section) context(with bool) context.Context {
+	s.client.mu.Lock()
+	defer s.client.mu.Unlock()
+	if s.ending != nil {
+		return s.ending.ctx
+	}
+	parent, over := s.values, s.unlocked || s.lost != nil
+	if !with || over { // whatever has become of that one since
+		parent = context.WithoutCancel(parent)
+	}
+	ctx, cancel := context.WithCancelCause(parent)
+	if over {
+		cancel(s.lost)
+	}
+	s.ending = &ending{ctx, cancel}
+	return ctx
+}
+
 // lose ends the context of the user, or its wait. Client.mu is held.
 func (s *section) lose(cause error) {
-	switch {
-	case s.lost != nil:
-	case s.begun:
-		s.lost = cause
-		s.cancel(cause)
-	default:
-		s.lost = cause
-		close(s.loss)
+	if s.lost != nil {
+		return
+	}
+	s.lost = cause
+	if s.pending != nil {
+		close(s.pending.loss)
+	}
+	s.end(cause)
+}
+
+// end ends the context of the user, if it has one. Client.mu is held.
+func (s *section) end(cause error) {
+	if s.ending != nil {
+		s.ending.cancel(cause)
 	}
 }
 
@@ -128,28 +175,30 @@ func (s *section) revokeLocked(cause error, grace time.Duration) time.Duration {
 		return 0
 	}
 	now := time.Now()
-	if end := now.Add(grace); s.end.IsZero() || end.Before(s.end) {
-		s.end = end
+	if end := now.Add(grace); s.bound == nil {
+		s.bound = &bound{end: end}
+	} else if end.Before(s.bound.end) {
+		s.bound.end = end
 	}
-	left := s.end.Sub(now)
+	left := s.bound.end.Sub(now)
 	if s.lost == nil { // else it came too late
 		s.revoked = true
 	}
-	for _, h := range s.holds {
-		h.lose(cause)
+	for k := range s.holds {
+		s.holds[k].lose(cause)
 	}
 	s.stop()
 	if !s.client.config.AwaitUnlock {
-		s.timer = time.AfterFunc(left, s.leave)
+		s.bound.timer = time.AfterFunc(left, s.leave)
 	}
 	return max(0, left)
 }
 
 // stop ends the timer. Client.mu is held.
 func (s *section) stop() {
-	if s.timer != nil {
-		s.timer.Stop()
-		s.timer = nil
+	if s.bound != nil && s.bound.timer != nil {
+		s.bound.timer.Stop()
+		s.bound.timer = nil
 	}
 }
 
@@ -157,8 +206,8 @@ func (s *section) stop() {
 func (s *section) leave() {
 	s.client.mu.Lock()
 	defer s.client.mu.Unlock()
-	for _, h := range slices.Backward(s.holds) {
-		h.leave()
+	for k := range slices.Backward(s.holds) {
+		s.holds[k].leave()
 	}
 }
 
@@ -166,12 +215,12 @@ func (s *section) leave() {
 // not once the user has unlocked, and says so.
 func (s *section) lockHeld() error {
 	var expired map[*stay]error
-	for _, h := range s.holds {
-		if h.stay.expired() {
+	for k := range s.holds {
+		if x := s.holds[k].stay; x.expired() {
 			if expired == nil {
 				expired = map[*stay]error{}
 			}
-			expired[h.stay] = h.stay.departed()
+			expired[x] = x.departed()
 		}
 	}
 	s.client.mu.Lock()
@@ -198,7 +247,7 @@ func (s *section) downgrade(group protocol.Group) error {
 			return fmt.Errorf("poundlock: %w", err)
 		}
 	}
-	if info := &s.holds[0].line.shard.info; !info.Shares {
+	if info := &s.holds[0].stay.line.shard.info; !info.Shares {
 		return fmt.Errorf("poundlock: %s: with %s whoever is alone cannot come down to group %q: unlock, and lock again", locks(s.names()...), info.Form(), group)
 	}
 	if err := s.lockHeld(); err != nil {
@@ -219,11 +268,13 @@ func (s *section) downgrade(group protocol.Group) error {
 			locks(s.names()...), s.wants, next)
 	}
 	s.wants = protocol.Groups(group)
-	for _, h := range s.holds {
+	for k := range s.holds {
+		h := &s.holds[k]
 		h.stay.wants, h.stay.token, h.stay.used = s.wants, h.token, 0
 		s.client.audit.note(h, "downgrade")
-		h.line.shard.node.Downgrade(h.line.name, group)
-		h.line.admit(true)
+		l := h.stay.line
+		l.shard.node.Downgrade(l.name, group)
+		l.admit(true)
 	}
 	return nil
 }
@@ -236,7 +287,7 @@ func (s *section) unlock() error {
 	s.unlocked = true
 	lost := s.lost
 	s.stop()
-	s.cancel(nil)
+	s.end(nil)
 	c.mu.Unlock()
 	s.leave()
 	return lost
@@ -244,8 +295,8 @@ func (s *section) unlock() error {
 
 func (s *section) names() []string {
 	names := make([]string, len(s.holds))
-	for i, h := range s.holds {
-		names[i] = h.line.name
+	for k := range s.holds {
+		names[k] = s.holds[k].stay.line.name
 	}
 	return names
 }
@@ -257,27 +308,29 @@ func (s *section) leaveBy() time.Time {
 	if !s.revoked || s.unlocked {
 		return time.Time{}
 	}
-	return s.end
+	return s.bound.end
 }
 
 // leaseEnd is that of the lock that would be lost first, or when revoked ones are
 // given up.
 func (s *section) leaseEnd() time.Time {
 	s.client.mu.Lock()
-	revoked, until := s.revoked && !s.client.config.AwaitUnlock, s.end
+	var until time.Time // zero: nothing ends it but a lease
+	if s.revoked && !s.client.config.AwaitUnlock {
+		until = s.bound.end
+	}
 	over := s.unlocked || s.lost != nil && !s.revoked
 	s.client.mu.Unlock()
 	if over {
 		return time.Time{}
 	}
 	var first time.Time
-	for i, h := range s.holds {
-		end := h.leaseEnd()
-		if i == 0 || end.Before(first) {
+	for k := range s.holds {
+		if end := s.holds[k].leaseEnd(); k == 0 || end.Before(first) {
 			first = end
 		}
 	}
-	if revoked && until.Before(first) {
+	if !until.IsZero() && until.Before(first) {
 		return until
 	}
 	return first

@@ -98,12 +98,12 @@ func (s *Semaphore) TryAcquire(ctx context.Context) (*Grant, error) {
 	if err != nil {
 		return nil, err
 	}
-	parent := context.WithoutCancel(ctx)
+	values := ctx
 	ctx, cancel := context.WithTimeoutCause(ctx, s.client.patience(), errPatience)
 	defer cancel()
 	var down error
 	for _, name := range names {
-		g, err := s.client.Mutex(name).enter(ctx, parent, true)
+		g, err := s.client.Mutex(name).enter(ctx, values, true)
 		switch {
 		case err == nil:
 			return g, nil
@@ -122,7 +122,7 @@ func (s *Semaphore) TryAcquire(ctx context.Context) (*Grant, error) {
 // wait waits for all permits at once.
 func (s *Semaphore) wait(ctx context.Context, names []string) (*Grant, error) {
 	// No lock has the name of this line: names have no control characters.
-	queue := wait{client: s.client, shards: s.shards(names), ctx: ctx, section: newSection(ctx, s.client, "")}
+	queue := wait{client: s.client, shards: s.shards(names), ctx: ctx, section: newSection(ctx, s.client, &usual, 1)}
 	defer queue.section.leave() // it has its turn, and does not try
 	_, err := s.client.takeTurn(&queue, "\x00"+s.name, false)
 	if err != nil {
@@ -134,15 +134,15 @@ func (s *Semaphore) wait(ctx context.Context, names []string) (*Grant, error) {
 		err   error
 	}
 	results := make(chan result, len(names))
-	parent := context.WithoutCancel(ctx)
+	values := ctx
 	ctx, enough := context.WithCancel(ctx)
 	defer enough()
 	for _, name := range names {
 		go func() {
-			g, err := s.client.Mutex(name).enter(ctx, parent, false)
+			g, err := s.client.Mutex(name).enter(ctx, values, false)
 			for errors.Is(err, ErrNoQuorum) && queue.anyUp() && ctx.Err() == nil {
 				// It took Config.QuorumWait, and others are waited for all the same.
-				g, err = s.client.Mutex(name).enter(ctx, parent, false)
+				g, err = s.client.Mutex(name).enter(ctx, values, false)
 			}
 			results <- result{g, err}
 		}()

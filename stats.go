@@ -120,20 +120,22 @@ func (c *Client) refused(err error) {
 
 // noteLoss: h is inside, and was not lost before. Client.mu is held.
 func (h *hold) noteLoss() {
-	h.line.client.counters.losses.Add(1)
-	h.line.client.counters.held.Add(-1)
+	c := h.section.client
+	c.counters.losses.Add(1)
+	c.counters.held.Add(-1)
 	if h.granted {
-		h.line.client.audit.note(h, "loss")
+		c.audit.note(h, "loss")
 	}
 }
 
 // noteLeave: the user of h leaves, for the first time. Client.mu is held.
 func (h *hold) noteLeave() {
+	c := h.section.client
 	if h.isInside() && h.lost == nil {
-		h.line.client.counters.held.Add(-1)
+		c.counters.held.Add(-1)
 	}
 	if h.granted {
-		h.line.client.counters.holds.Add(time.Since(h.entered))
-		h.line.client.audit.note(h, "release")
+		c.counters.holds.Add(time.Since(c.began) - h.entered)
+		c.audit.note(h, "release")
 	}
 }

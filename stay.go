@@ -1,7 +1,6 @@
 package poundlock
 
 import (
-	"container/list"
 	"context"
 	"errors"
 	"maps"
@@ -32,23 +31,21 @@ const keeper = protocol.Groups(protocol.Keep + "keeper")
 // the one that is alone: the node has one user a lock, whose calls come one at a time and must not block.
 type stay struct {
 	line  *line
-	label string
-	ahead time.Duration // its head start, that of the one whom the Try began for
+	terms *terms // those of the one whom the Try began for
 
-	request uint64 // the time of the request that was granted, 0 unknown; constant once decided
+	// The time of the request: of one that waits at least this, when Try was called; of the one that was granted this, 0 unknown.
+	// Constant once decided.
+	request uint64
 
 	// Guarded by Client.mu.
 	token   uint64 // of the entry, or of the grant that came down to a group
+	used    uint32 // tokens, from that one on, by those who were alone
 	state   state
-	decided chan struct{}   // closed by the first of Crit and Rem
-	wants   protocol.Groups // of its holds: one group once it is decided, which a downgrade of the only one changes
-	holds   list.List       // of *hold: those who have not left. Until it is decided there is one, who answers for the Try
-	once    bool            // the Try does not wait
 	closed  bool            // nobody joins any more: somebody waits who does not share, or it is lost, or to be released
-	began   int64           // Try, by the wall clock, ns
-	gaveUp  error           // why the process did, nil where it was told to
+	wants   protocol.Groups // of its holds: one group once it is decided, which a downgrade of the only one changes
+	holds   holds           // those who have not left. Until it is decided there is one, who answers for the Try
+	attempt *attempt        // nil once it got in
 	kept    *time.Timer     // the end of Mutex.Keep, where nobody is inside; nil: somebody was all the time
-	used    uint64          // tokens, from that one on, by those who were alone
 	// sessions are the numbers of those with the servers that support this stay. One
 	// that has another session with this client since has forgotten it.
 	sessions map[protocol.ID]uint64
@@ -56,12 +53,19 @@ type stay struct {
 	past map[protocol.ID]uint64
 }
 
+// An attempt is what a stay has until it is decided, and after it if it did not get in.
+type attempt struct {
+	decided chan struct{} // closed by the first of Crit and Rem
+	once    bool          // the Try does not wait
+	gaveUp  error         // why the process did, nil where it was told to
+}
+
 // try calls Try, unless somebody has.
 func (s *stay) try(once bool) {
 	s.line.client.mu.Lock()
 	first := s.state == idle
 	if first {
-		s.state, s.once, s.began = trying, once, time.Now().UnixNano()
+		s.state, s.attempt.once, s.request = trying, once, uint64(time.Now().UnixNano())
 	}
 	s.line.client.mu.Unlock()
 	if !first {
@@ -83,7 +87,7 @@ func (s *stay) Wants() protocol.Groups {
 }
 
 // HeadStart implements node.Early.
-func (s *stay) HeadStart() time.Duration { return s.ahead }
+func (s *stay) HeadStart() time.Duration { return s.terms.ahead }
 
 // Wanted implements node.Sharer: who comes from now on waits behind whoever that is.
 func (s *stay) Wanted() {
@@ -94,11 +98,11 @@ func (s *stay) Wanted() {
 }
 
 // isKept reports whether the client has the lock, and nobody is inside. Client.mu is held, as for all that follow.
-func (s *stay) isKept() bool { return s.state == inside && s.holds.Len() == 0 }
+func (s *stay) isKept() bool { return s.state == inside && s.holds.empty() }
 
 // keeps reports whether the client keeps the lock now that h has left.
 func (s *stay) keeps(h *hold) bool {
-	return s.state == inside && h.section.keep > 0 && !s.closed && h.lost == nil && s.used < s.tokens()
+	return s.state == inside && h.section.terms.keep > 0 && !s.closed && h.lost == nil && uint64(s.used) < s.tokens()
 }
 
 // expire gives the lock up if it is kept.
@@ -138,11 +142,11 @@ func (s *stay) nextToken() uint64 {
 		return s.token
 	}
 	s.used++
-	return s.token + s.used - 1
+	return s.token + uint64(s.used) - 1
 }
 
 // Label implements node.Labelled: that of the one whom the Try began for.
-func (s *stay) Label() string { return s.label }
+func (s *stay) Label() string { return s.terms.label }
 
 // Crit implements node.User. All who wait for the group come in, as at a server at which a session begins.
 func (s *stay) Crit(e node.Entry) {
@@ -156,30 +160,28 @@ func (s *stay) Crit(e node.Entry) {
 	if e.Request != 0 && s.token+s.tokens()-1 > e.Request { // else the last token is the time of the request
 		s.line.client.counters.slowTokens.Add(1)
 	}
-	for h := range each(&s.holds) {
+	for h := range s.holds.all() {
 		h.enters()
 	}
 	s.line.admit(true)
-	s.decide()
+	close(s.attempt.decided)
+	s.attempt = nil
 	s.exit() // should all have given up
 }
 
-// closed is what the decided channel of all that are decided is, so that no grant keeps one of its own.
+// closed is what the decision of all that got in is, so that none of them keeps a channel of its own.
 var closed = make(chan struct{})
 
 func init() { close(closed) }
-
-// decide: Crit or Rem is the first of the two. Client.mu is held.
-func (s *stay) decide() {
-	close(s.decided)
-	s.decided = closed
-}
 
 // decision is closed when Crit or Rem has come.
 func (s *stay) decision() <-chan struct{} {
 	s.line.client.mu.Lock()
 	defer s.line.client.mu.Unlock()
-	return s.decided
+	if s.attempt == nil {
+		return closed
+	}
+	return s.attempt.decided
 }
 
 // Supported implements node.User.
@@ -209,7 +211,7 @@ func (s *stay) Ejected() {
 	s.line.client.mu.Lock()
 	defer s.line.client.mu.Unlock()
 	s.lose(why)
-	for h := range each(&s.holds) {
+	for h := range s.holds.all() {
 		h.section.revoked = false // should it have been: now it is lost in truth
 	}
 	s.exit()
@@ -221,8 +223,8 @@ func (s *stay) Rem(why error) {
 	defer s.line.client.mu.Unlock()
 	switch s.state {
 	case trying:
-		s.gaveUp = why
-		s.decide()
+		s.attempt.gaveUp = why
+		close(s.attempt.decided)
 	case inside:
 		s.lose(why)
 	}
@@ -234,7 +236,7 @@ func (s *stay) Rem(why error) {
 // gives up is out only when it has called Cancel, which must not meet the next
 // stay's Try. Client.mu is held.
 func (s *stay) end() {
-	if s.state == out && s.holds.Len() == 0 {
+	if s.state == out && s.holds.empty() {
 		s.line.stay = nil
 		s.line.admit(false)
 	}
@@ -244,7 +246,7 @@ func (s *stay) end() {
 // Client.mu is held.
 func (s *stay) lose(why error) {
 	s.closed = true
-	for h := range each(&s.holds) {
+	for h := range s.holds.all() {
 		h.lose(why)
 	}
 }
@@ -268,22 +270,33 @@ func (s *stay) enter(h *hold) error {
 		return h.lost
 	case s.state != out:
 		return nil
-	case s.gaveUp == protocol.TooFew || s.gaveUp == protocol.NoMajority:
-		return &failure{kind: s.line.shard.lack, why: s.gaveUp}
-	case s.gaveUp != nil:
-		return s.gaveUp
+	}
+	switch why := s.gaveUp(); why {
+	case nil:
+	case protocol.TooFew, protocol.NoMajority:
+		return &failure{kind: s.line.shard.lack, why: why}
+	default:
+		return why
 	}
 	return errors.New("somebody else holds or wants it")
+}
+
+// gaveUp is why the process did, nil where it was told to, or did not. Client.mu is held.
+func (s *stay) gaveUp() error {
+	if s.attempt == nil {
+		return nil
+	}
+	return s.attempt.gaveUp
 }
 
 // tooFew is err, with which the wait for s ended, or ErrNoQuorum where more time would
 // have been of no use: servers that drain can be reached, and give nothing. Client.mu is held.
 func (s *stay) tooFew(err error) error {
 	over := err == errPatience || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
-	if !over || s.gaveUp != protocol.TooFew {
-		return err
+	if why := s.gaveUp(); over && why == protocol.TooFew {
+		return &failure{kind: s.line.shard.lack, why: after(err, why)}
 	}
-	return &failure{kind: s.line.shard.lack, why: after(err, s.gaveUp)}
+	return err
 }
 
 // expired reports whether nobody can be inside any more: fewer servers may

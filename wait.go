@@ -1,11 +1,9 @@
 package poundlock
 
 import (
-	"container/list"
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 	"strconv"
 	"sync"
@@ -48,7 +46,7 @@ func (w *wait) until(done <-chan struct{}) error {
 			return ErrClosed
 		case <-w.ctx.Done():
 			return w.over(ended(w.ctx))
-		case <-w.section.loss:
+		case <-w.section.pending.loss:
 			if c.closed() {
 				return ErrClosed
 			}
@@ -136,8 +134,8 @@ type line struct {
 	client  *Client
 	name    string
 	shard   *shard
-	stay    *stay     // of those whose turn it is
-	waiters list.List // of *hold, whose turn is still to come
+	stay    *stay // of those whose turn it is
+	waiters holds // whose turn is still to come
 }
 
 // takeTurn adds a hold to the section and waits until it rests on a stay, first come first served: an idle one of
@@ -173,41 +171,33 @@ func (c *Client) takeTurn(w *wait, name string, once bool) (*hold, error) {
 		defer c.mu.Unlock()
 		return nil, l.taken(w.section)
 	}
-	h := &hold{section: w.section, line: l}
-	h.section.holds = append(h.section.holds, h)
-	h.place = l.waiters.PushBack(h)
+	x := w.section
+	x.holds = append(x.holds, hold{section: x})
+	h, p := &x.holds[len(x.holds)-1], x.pending
+	p.line, p.turn = l, nil
+	l.waiters.add(h)
 	if l.admit(false); h.stay != nil {
 		c.mu.Unlock()
 		return h, nil
 	}
-	h.turn = make(chan struct{})
+	turn := make(chan struct{})
+	p.turn = turn
 	c.mu.Unlock()
-	if err := w.until(h.turn); err != nil {
+	if err := w.until(turn); err != nil {
 		return nil, h.giveUp(err)
 	}
 	return h, nil
 }
 
-// each yields the holds in a list; its caller may remove the one that it has.
-func each(l *list.List) iter.Seq[*hold] {
-	return func(yield func(*hold) bool) {
-		for e, next := l.Front(), (*list.Element)(nil); e != nil; e = next {
-			if next = e.Next(); !yield(e.Value.(*hold)) {
-				return
-			}
-		}
-	}
-}
-
 // admit lets in who may come: where there is no stay the first one, and into one that is open those who share it,
 // up to the first who does not; as it begins, all of them. Client.mu is held.
 func (l *line) admit(begins bool) {
-	for h := range each(&l.waiters) {
+	for h := range l.waiters.all() {
 		switch s := l.stay; {
 		case s == nil:
-			l.stay = &stay{line: l, wants: h.section.wants, label: h.section.label, ahead: h.section.ahead, decided: make(chan struct{})}
+			l.stay = &stay{line: l, wants: h.section.wants, terms: h.section.terms, attempt: &attempt{decided: make(chan struct{})}}
 			h.rest(l.stay)
-		case s.state == trying && s.holds.Len() == 0 && s.wants == h.section.wants && !s.once: // whoever it began for has given up
+		case s.state == trying && s.holds.empty() && s.wants == h.section.wants && !s.attempt.once: // whoever it began for has given up
 			h.rest(s)
 		case s.shares(h.section) && (begins || s.open()):
 			h.rest(s)
@@ -223,14 +213,15 @@ func (l *line) admit(begins bool) {
 
 // rest lets a hold that waits rest on s. Client.mu is held.
 func (h *hold) rest(s *stay) {
-	h.line.waiters.Remove(h.place)
-	h.stay, h.place = s, s.holds.PushBack(h)
+	s.line.waiters.remove(h)
+	s.holds.add(h)
+	h.stay = s
 	if s.state == inside {
 		h.enters()
 		s.stop()
 	}
-	if h.turn != nil {
-		close(h.turn)
+	if turn := h.section.pending.turn; turn != nil {
+		close(turn)
 	}
 }
 
@@ -238,8 +229,8 @@ func (h *hold) rest(s *stay) {
 // does for a Try that does not wait. Client.mu is held.
 func (l *line) handOver(h *hold) bool {
 	s := l.stay
-	for next := range each(&l.waiters) {
-		if next.section.wants == s.wants && shared(s.wants) != "" && !s.once {
+	for next := range l.waiters.all() {
+		if next.section.wants == s.wants && shared(s.wants) != "" && !s.attempt.once {
 			next.rest(s)
 			h.leave()
 			return true
@@ -271,7 +262,7 @@ func (s *stay) open() bool { return s.state == inside && !s.closed && s.line.sha
 
 // joins reports whether a section that comes now may join the stay. Client.mu is held.
 func (l *line) joins(x *section) bool {
-	return l.waiters.Len() == 0 && l.stay.open() && l.stay.shares(x)
+	return l.waiters.empty() && l.stay.open() && l.stay.shares(x)
 }
 
 func (c *Client) joins(x *section, name string) bool {
@@ -283,7 +274,7 @@ func (c *Client) joins(x *section, name string) bool {
 
 // ending: the turn ends without anybody else's doing, and nobody waits for it.
 func (l *line) ending() bool {
-	return l.waiters.Len() == 0 && l.stay.state == leaving
+	return l.waiters.empty() && l.stay.state == leaving
 }
 
 // taken says who of this client has the turn, beside whom x may not come: whom users tell from each other, if they
@@ -291,8 +282,8 @@ func (l *line) ending() bool {
 func (l *line) taken(x *section) error {
 	s := l.stay
 	who, verb := "this client", "holds"
-	if first := s.holds.Front(); first != nil && first.Value.(*hold).section.label != "" {
-		who = strconv.Quote(first.Value.(*hold).section.label)
+	if first := s.holds.first; first != nil && first.section.terms.label != "" {
+		who = strconv.Quote(first.section.terms.label)
 	} else if shared(s.wants) == "" {
 		return errors.New("this client holds or wants it already")
 	}

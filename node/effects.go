@@ -74,9 +74,9 @@ func (l *loop) Effect(a protocol.Act, kind int, msg []byte) {
 		i.inside = false
 		if u := l.users.get(i.name); u != nil {
 			l.users.leave(i.name)
-			l.names.left(i)
+			why := cmp.Or(because(l.names.left(i)), a.Reason().Err())
 			l.journal.left(u)
-			l.tell(i.name, func() { u.Rem(cmp.Or(because(u.refusal), a.Reason().Err())) }) // it has left, whatever it does
+			l.tell(i.name, func() { u.Rem(why) }) // it has left, whatever it does
 		}
 	case protocol.SetTimer:
 		after := time.Duration(a.After)
@@ -208,7 +208,7 @@ func (l *loop) send(i *instance, to protocol.ID, kind int, msg []byte) {
 	l.limits.note(i, p)
 	l.audit.tally.sent[l.n.firstMessage[i.kind]+kind]++
 	if u := l.labelled(i); u != nil {
-		l.out.state = transport.AppendLabelled(l.out.state[:0], u.label, msg)
+		l.out.state = transport.AppendLabelled(l.out.state[:0], labelOf(u.User), msg)
 		l.out.send(p, transport.LabelledItem, i.kind, i.name, l.out.state, false)
 		return
 	}

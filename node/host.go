@@ -77,11 +77,22 @@ type scratch[M any] struct {
 func (h *host[M]) Info() protocol.Info { return h.algorithm.Info }
 
 func (h *host[M]) New(id protocol.ID, c protocol.Config) Instance {
-	i := &instanceOf[M]{host: h, client: id >= protocol.ID(c.N), members: c.N}
-	i.broken = h.guard(func() { i.process = h.algorithm.New(id, c) })
+	i := &instanceOf[M]{host: h, client: id >= protocol.ID(c.N), members: int32(c.N)}
+	if err := h.guard(func() { i.process = h.algorithm.New(id, c) }); err != nil {
+		return broken{err}
+	}
 	_, i.queues = protocol.As[protocol.Queuer](i.process)
 	return i
 }
+
+// A broken instance is one whose process could not be made.
+type broken struct{ error }
+
+func (i broken) Step(protocol.Input, []byte, Sink) error  { return i.error }
+func (i broken) AppendState(b []byte) ([]byte, error)     { return b, i.error }
+func (i broken) Waiting() int                             { return 0 }
+func (i broken) Load([]byte) error                        { return i.error }
+func (i broken) Standing() (s protocol.Standing, _ error) { return s, i.error }
 
 // guard calls code of the algorithm and turns a panic into an error: one lock
 // that fails, not a node.
@@ -98,16 +109,12 @@ func (h *host[M]) guard(f func()) (err error) {
 type instanceOf[M any] struct {
 	host    *host[M]
 	process protocol.Process[M]
+	members int32
 	client  bool
 	queues  bool // it is a protocol.Queuer: to look each time takes longer than to ask it
-	members int
-	broken  error // it could not be made
 }
 
 func (i *instanceOf[M]) Step(in protocol.Input, msg []byte, sink Sink) error {
-	if i.broken != nil {
-		return i.broken
-	}
 	s := i.host.scratch.Get().(*scratch[M])
 	s.out.Reset()
 	if err := i.step(in, msg, sink, s); err != nil {
@@ -166,7 +173,7 @@ func (i *instanceOf[M]) step(in protocol.Input, msg []byte, sink Sink, s *scratc
 
 // fits reports whether a process of this system can have sent a message.
 func (i *instanceOf[M]) fits(m M) bool {
-	return i.host.algorithm.Fits == nil || i.host.algorithm.Fits(m, i.members, false)
+	return i.host.algorithm.Fits == nil || i.host.algorithm.Fits(m, int(i.members), false)
 }
 
 // brings shows the sink what a message brings.
@@ -194,9 +201,6 @@ func (i *instanceOf[M]) foreign(index int) error {
 }
 
 func (i *instanceOf[M]) AppendState(b []byte) ([]byte, error) {
-	if i.broken != nil {
-		return b, i.broken
-	}
 	s := i.host.scratch.Get().(*scratch[M])
 	err := i.host.guard(func() {
 		i.process.State(s.codec.Appending(b))
@@ -216,9 +220,6 @@ func (i *instanceOf[M]) Waiting() (k int) {
 }
 
 func (i *instanceOf[M]) Load(state []byte) error {
-	if i.broken != nil {
-		return i.broken
-	}
 	var rest []byte
 	var malformed error
 	err := i.host.guard(func() { rest, malformed = protocol.LoadState(state, i.process) })
@@ -232,5 +233,5 @@ func (i *instanceOf[M]) Standing() (s protocol.Standing, err error) {
 	if p, ok := protocol.As[protocol.Inspector](i.process); ok {
 		err = i.host.guard(func() { s = p.Inspect() })
 	}
-	return s, errors.Join(i.broken, err)
+	return s, err
 }

@@ -302,12 +302,11 @@ func (in *inbox) taken(t *turn) {
 // A user is the user of one lock, from Try to Rem.
 type user struct {
 	User
-	kind     Kind
-	label    string                 // "" for none
-	refusal  string                 // of a member that does not serve the lock: the reason of Rem
-	section  protocol.Section       // the loop's
 	supports map[protocol.ID]uint64 // what it was told last; shared
-	passage  passage                // of its Try; the pacer's
+	kind     Kind
+	labelled bool             // label is not empty
+	section  protocol.Section // the loop's
+	passage  passage          // of its Try; the pacer's
 }
 
 // wants are the groups that the user wants any one of.

@@ -19,10 +19,39 @@ type instance struct {
 	waiting int32 // requests in its queue
 	name    string
 	process Instance
-	timers  *timer     // the first of those that are armed
-	peers   []*session // that use it: as limits know
-	owner   owner      // whom it supports
-	replica *replica   // nil: it has no object
+	timers  *timer   // the first of those that are armed
+	serves  *serving // nil: nobody, as at a client that holds leases
+	replica *replica // nil: it has no object
+}
+
+// A serving instance is used by others.
+type serving struct {
+	peers []*session // that use it: as limits know
+	owner owner      // whom it supports
+}
+
+// owner is whom an instance supports.
+func (i *instance) owner() owner {
+	if i.serves == nil {
+		return owner{}
+	}
+	return i.serves.owner
+}
+
+// peers are those that use an instance.
+func (i *instance) peers() []*session {
+	if i.serves == nil {
+		return nil
+	}
+	return i.serves.peers
+}
+
+// serve has an instance serve others.
+func (i *instance) serve() *serving {
+	if i.serves == nil {
+		i.serves = new(serving)
+	}
+	return i.serves
 }
 
 // # A step, and what stands beside it
@@ -167,7 +196,7 @@ func (l *loop) step(i *instance, in protocol.Input, msg []byte, from *session) {
 func (l *loop) stepKeep(i *instance, in protocol.Input, msg []byte, from *session) {
 	in.Now = l.n.clock.now()
 	l.current = i
-	had := !i.owner.nobody()
+	had := !i.owner().nobody()
 	err := i.process.Step(in, msg, l)
 	l.current = nil
 	if i.replica != nil {
@@ -181,7 +210,7 @@ func (l *loop) stepKeep(i *instance, in protocol.Input, msg []byte, from *sessio
 			l.audit.settle(i)
 		}
 		l.audit.waits(i, i.process.Waiting())
-		if had && i.owner.nobody() {
+		if had && i.owner().nobody() {
 			l.limits.settle(i)
 		}
 		if i.inside {
@@ -189,7 +218,7 @@ func (l *loop) stepKeep(i *instance, in protocol.Input, msg []byte, from *sessio
 		}
 	case errors.Is(err, ErrMessage) && l.journal.refuses(from, err):
 	case errors.Is(err, ErrMessage):
-		l.n.book.warn(from.host, "malformed message", "lock", i.name, "request", i.owner.name(), "peer", l.n.roles.name(from.id), "error", err)
+		l.n.book.warn(from.host, "malformed message", "lock", i.name, "request", i.owner().name(), "peer", l.n.roles.name(from.id), "error", err)
 		l.n.sessions.end(from, err, fault(err).Append(nil))
 	default:
 		l.fail(i, err.Error())
@@ -221,7 +250,7 @@ func (l *loop) fail(i *instance, why string) {
 
 // closeLock closes one lock, and nothing else.
 func (l *loop) closeLock(i *instance, why string) {
-	l.n.c.Log.Error("lock failed and stays closed", "lock", i.name, "request", i.owner.name(), "reason", why)
+	l.n.c.Log.Error("lock failed and stays closed", "lock", i.name, "request", i.owner().name(), "reason", why)
 	l.remove(i)
 	why, _, _ = strings.Cut(why, "\n") // the stack is for the log
 	u := l.users.fail(i.name, why)
@@ -291,7 +320,7 @@ func (l *loop) tryEvent(e *event) {
 	}
 	l.journal.noteUser(e.name, protocol.Try, nil)
 	u.section = protocol.InTry
-	l.labels.used = l.labels.used || u.label != "" && !l.n.roles.member()
+	l.labels.used = l.labels.used || u.labelled && !l.n.roles.member()
 	why := ""
 	if f, ok := errors.AsType[*FailedError](l.users.failing(e.name)); ok {
 		why = f.Why
@@ -335,8 +364,8 @@ func (l *loop) stepUser(name string, in protocol.Input) {
 }
 
 func (i *instance) forget(p *session) {
-	if k := slices.Index(i.peers, p); k >= 0 {
-		i.peers = slices.Delete(i.peers, k, k+1)
+	if k := slices.Index(i.peers(), p); k >= 0 {
+		i.serves.peers = slices.Delete(i.serves.peers, k, k+1)
 	}
 }
 

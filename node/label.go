@@ -11,7 +11,7 @@ import (
 // between: at most 256 bytes of UTF-8 without control characters. An empty one is none.
 type Labelled interface {
 	User
-	Label() string
+	Label() string // always the same
 }
 
 // labelOf is the label of a user. What no member would accept is left out.
@@ -37,7 +37,7 @@ func (l *loop) labelled(i *instance) *user {
 	if !l.labels.used {
 		return nil
 	}
-	if u := l.users.get(i.name); u != nil && u.label != "" {
+	if u := l.users.get(i.name); u != nil && u.labelled {
 		return u
 	}
 	return nil

@@ -47,7 +47,8 @@ func (l *limits) connect(i *instance, p *session) {
 		l.of[p] = &uses{}
 	}
 	l.of[p].Set(i, struct{}{})
-	i.peers = append(i.peers, p)
+	x := i.serve()
+	x.peers = append(x.peers, p)
 }
 
 // admit counts one more instance for a peer, or says why a client may not use it. Those that
@@ -80,7 +81,7 @@ func (l *limits) admit(p *session, locks *uses) string {
 // settle lets the peers of an instance go whose owner has left, if nobody waits for it. Those that have left one which
 // others have, a search finds: see admit.
 func (l *limits) settle(i *instance) {
-	if !slices.ContainsFunc(i.peers, i.mentions) {
+	if !slices.ContainsFunc(i.peers(), i.mentions) {
 		l.remove(i)
 	}
 }
@@ -105,10 +106,13 @@ func (l *limits) end(p *session) *uses {
 
 // remove takes an instance out.
 func (l *limits) remove(i *instance) {
-	for _, p := range i.peers {
+	if i.serves == nil {
+		return
+	}
+	for _, p := range i.serves.peers {
 		l.leave(i, p)
 	}
-	i.peers = nil
+	i.serves.peers = nil
 }
 
 // leave notes that a peer does not use an instance any more.

@@ -483,7 +483,7 @@ func (n *Node) Try(kind Kind, name string, u User, once bool) error {
 	if err := n.c.checkObject(kind, name, u); err != nil {
 		return err
 	}
-	own := &user{User: u, kind: kind, label: labelOf(u)}
+	own := &user{User: u, kind: kind, labelled: labelOf(u) != ""}
 	switch info, ahead := n.c.Hosts[kind].Info(), own.ahead(); {
 	case ahead < 0 || ahead > protocol.MaxHeadStart:
 		return fmt.Errorf("node: a head start of %v: want 0 to %v", ahead, time.Duration(protocol.MaxHeadStart))

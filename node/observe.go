@@ -85,14 +85,15 @@ func (a *audit) owned(i *instance, client protocol.ID, request uint64, with *ses
 		a.changes = append(a.changes, change{owner: owner{client: client, request: request, session: with}, alone: true})
 		return
 	}
-	old := i.owner
+	old := i.owner()
 	if old.client == client && old.request == request {
 		return
 	}
 	now := time.Since(a.n.started)
-	i.owner = owner{client: client, request: request}
-	if !i.owner.nobody() {
-		i.owner.since, i.owner.session = now, with
+	own := &i.serve().owner
+	*own = owner{client: client, request: request}
+	if !own.nobody() {
+		own.since, own.session = now, with
 	}
 	if !old.nobody() {
 		a.tally.ended++
@@ -100,12 +101,12 @@ func (a *audit) owned(i *instance, client protocol.ID, request uint64, with *ses
 		a.held.Add(now - old.since)
 		a.tell(i, old, Support{Ended: true}, now)
 	}
-	if !i.owner.nobody() {
+	if !own.nobody() {
 		a.tally.given++
 		a.tally.supports++
-		a.tell(i, i.owner, Support{}, now)
+		a.tell(i, *own, Support{}, now)
 	}
-	if !old.nobody() && !i.owner.nobody() && old.client != client {
+	if !old.nobody() && !own.nobody() && old.client != client {
 		a.tally.passed++
 	}
 }
@@ -181,8 +182,8 @@ func (a *audit) settle(i *instance) {
 
 // owner is what the member gives to a client.
 func (a *audit) owner(i *instance, client protocol.ID) (o owner, ok bool) {
-	if i.owner.client == client && !i.owner.nobody() {
-		return i.owner, true
+	if own := i.owner(); own.client == client && !own.nobody() {
+		return own, true
 	}
 	if c := a.shared[i]; c != nil {
 		if at, found := c.find(client); found {
@@ -202,8 +203,8 @@ func (a *audit) group(i *instance) string {
 
 // owners are all to whom the member gives a lock.
 func (a *audit) owners(i *instance) (all []owner) {
-	if !i.owner.nobody() {
-		all = append(all, i.owner)
+	if own := i.owner(); !own.nobody() {
+		all = append(all, own)
 	}
 	if c := a.shared[i]; c != nil {
 		all = append(all, c.others...)
@@ -220,8 +221,8 @@ func (a *audit) sharersOf(i *instance) *sharers {
 
 // add makes o one of the owners.
 func (a *audit) add(i *instance, o owner) {
-	if a.tally.supports++; i.owner.nobody() {
-		i.owner = o
+	if a.tally.supports++; i.owner().nobody() {
+		i.serve().owner = o
 		return
 	}
 	c := a.sharersOf(i)
@@ -242,15 +243,15 @@ func (a *audit) end(i *instance, o owner, now time.Duration) {
 	a.tell(i, o, Support{Ended: true}, now)
 	c := a.shared[i]
 	switch {
-	case i.owner.client != o.client:
+	case i.owner().client != o.client:
 		at, _ := c.find(o.client)
 		c.others = slices.Delete(c.others, at, at+1)
 	case c == nil || len(c.others) == 0:
-		i.owner = owner{}
+		i.serve().owner = owner{}
 		delete(a.shared, i)
 	default: // any other one
 		last := len(c.others) - 1
-		i.owner, c.others = c.others[last], c.others[:last]
+		i.serve().owner, c.others = c.others[last], c.others[:last]
 	}
 }
 

@@ -23,11 +23,12 @@ func (p *names) restored(id protocol.ID) {
 	}
 }
 
-// left notes that the user of an instance has left.
-func (p *names) left(i *instance) {
+// left notes that the user of an instance has left, and says why, should that be the refusal of a member.
+func (p *names) left(i *instance) (why string) {
 	if r := p.by[i]; r != nil {
-		r.over = true
+		r.over, why = true, r.why
 	}
+	return why
 }
 
 // otherKind says that a name cannot be used as another kind than it is.
@@ -104,7 +105,18 @@ func (n *noticed) Effect(protocol.Act, int, []byte) { *n = true }
 // as good as away to it, so that others may let the user in.
 type refusals struct {
 	by   []protocol.ID
-	over bool // the user has left
+	why  string // the user has to leave, "": it has not
+	over bool   // it has left
+}
+
+// of are those of an instance.
+func (p *names) of(i *instance) *refusals {
+	r := p.by[i]
+	if r == nil {
+		r = &refusals{}
+		p.by[i] = r
+	}
+	return r
 }
 
 func (r *refusals) remove(id protocol.ID) bool {
@@ -129,13 +141,11 @@ func (p *names) refused(e *message) {
 	if p.bears(name, u.kind, e.sess) {
 		return
 	}
-	if p.loop.cancels(u.kind) {
-		u.refusal = why
-		p.loop.stepUser(name, protocol.Input{Kind: protocol.Cancel})
-		return
-	}
 	switch i := p.loop.instances.Get(name); {
 	case i == nil:
+	case p.loop.cancels(u.kind):
+		p.of(i).why = why
+		p.loop.step(i, protocol.Input{Kind: protocol.Cancel}, nil, nil)
 	case p.loop.n.roles.mutual(): // the others wait for the process of this name, which nobody has: their other locks go on
 		p.loop.closeLock(i, why)
 	default: // it can never leave
@@ -150,10 +160,7 @@ func (p *names) bears(name string, k Kind, from *session) bool {
 	if i == nil || info.Quorum == "" || !p.loop.n.roles.restores(from.id) {
 		return false
 	}
-	r := p.by[i]
-	if r == nil {
-		r = &refusals{}
-	}
+	r := p.of(i)
 	if slices.Contains(r.by, from.id) {
 		return true
 	}
@@ -161,7 +168,6 @@ func (p *names) bears(name string, k Kind, from *session) bool {
 		return false
 	}
 	r.by = append(r.by, from.id)
-	p.by[i] = r
 	p.loop.step(i, protocol.NewSuspect(from.id), nil, nil)
 	return true
 }

@@ -239,8 +239,8 @@ func (w *partWriter) lock(i *instance, audit *audit, numbers map[*session]uint64
 	w.b = protocol.AppendText(w.b, i.name)
 	w.b = binary.AppendUvarint(w.b, uint64(len(w.state)))
 	w.b = append(w.b, w.state...)
-	w.b = binary.AppendUvarint(w.b, uint64(len(i.peers)))
-	for _, p := range i.peers {
+	w.b = binary.AppendUvarint(w.b, uint64(len(i.peers())))
+	for _, p := range i.peers() {
 		w.b = binary.AppendUvarint(w.b, numbers[p])
 	}
 	owners := audit.owners(i)
@@ -423,7 +423,7 @@ func (l *loader) lock(r *protocol.Reader) error {
 	home.add(i)
 	for range r.Len() {
 		k := r.Uint()
-		if r.Err != nil || k >= uint64(len(l.sessions)) || slices.Contains(i.peers, l.sessions[k]) {
+		if r.Err != nil || k >= uint64(len(l.sessions)) || slices.Contains(i.peers(), l.sessions[k]) {
 			return fmt.Errorf("%w: lock %q: its clients", ErrSnapshot, name)
 		}
 		home.limits.restore(i, l.sessions[k])

@@ -30,6 +30,7 @@ func Attach(
 		return nil, err
 	}
 	client, attached := &Client{config: c, began: time.Now(), closing: make(chan struct{})}, make(chan struct{})
+	client.usual.client = client
 	n, err := start(func(_ protocol.ID, request []byte) []byte {
 		<-attached
 		return client.tell(request)

@@ -64,9 +64,9 @@ func (a *auditor) note(h *hold, event string) {
 		slog.String("token", strconv.FormatUint(h.token, 10)), // JSON readers round numbers beyond 2^53
 		slog.String("request", node.RequestID(a.id, h.stay.request)),
 		slog.String("client", idText(a.id)),
-		slog.String("label", node.FullLabel(a.label, h.section.terms.label)),
+		slog.String("label", node.FullLabel(a.label, h.section.label)),
 	)
-	if group := shared(h.section.wants); group != "" {
+	if group := shared(h.stay.wants); group != "" {
 		r.AddAttrs(slog.String("group", group))
 	}
 	if event != "grant" {

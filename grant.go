@@ -137,7 +137,7 @@ func (l *holds) all() iter.Seq[*hold] {
 func (h *hold) enters() {
 	c := h.section.client
 	h.entered, h.token = time.Since(c.began), h.stay.nextToken()
-	h.section.wants = h.stay.wants
+	h.section.pending.wants = h.stay.wants
 	c.counters.held.Add(1)
 }
 
@@ -204,7 +204,7 @@ func (h *hold) leave() {
 	case s.state == idle:
 		s.state = out
 	case s.keeps(h):
-		s.kept = time.AfterFunc(h.section.terms.keep, s.expire)
+		s.kept = time.AfterFunc(h.section.keep, s.expire)
 		s.line.admit(false)
 	default:
 		s.exit()

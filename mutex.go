@@ -21,20 +21,18 @@ import (
 // whichever Mutex, waits until that grant is unlocked: a goroutine that holds the lock
 // and calls Lock again waits for itself until its ctx ends, and TryLock fails.
 type Mutex struct {
-	client *Client
-	names  []string // in canonical order
+	names []string // in canonical order
 	*terms
 }
 
-// terms are how somebody wants locks. They never change, so that holders of many locks need one copy.
+// terms are how somebody wants locks of a client. They never change, so that holders of many locks need one copy.
 type terms struct {
+	client *Client
 	label  string        // of the user, "" for none
 	groups []string      // with one of which its holder shares the lock, in order of preference; nil: it is alone
 	keep   time.Duration // how long the client keeps the locks when it has left
 	ahead  time.Duration // its head start
 }
-
-var usual terms // what most want
 
 // Mutex returns the lock called name: 1 to 1024 bytes of UTF-8 without control
 // characters, which Lock checks. It costs nothing until it is used.
@@ -48,7 +46,7 @@ func (c *Client) Mutex(name string) *Mutex { return c.Locks(name) }
 // A lock that is held while a later one is awaited counts as held: towards the
 // servers' budget of restarts, and for everybody else who wants it.
 func (c *Client) Locks(names ...string) *Mutex {
-	m := &Mutex{c, slices.Clone(names), &usual}
+	m := &Mutex{slices.Clone(names), &c.usual}
 	slices.Sort(m.names)
 	return m
 }
@@ -99,7 +97,7 @@ func (m *Mutex) HeadStart(d time.Duration) *Mutex { return m.with(func(t *terms)
 func (m *Mutex) with(change func(*terms)) *Mutex {
 	t := *m.terms
 	change(&t)
-	return &Mutex{m.client, m.names, &t}
+	return &Mutex{m.names, &t}
 }
 
 // Name is the name of the lock; of several, the names in canonical order with
@@ -179,9 +177,9 @@ func (m *Mutex) enter(ctx, values context.Context, once bool) (*Grant, error) {
 	if err := m.client.crowded(ctx, m.names[0], once); err != nil {
 		return nil, failed(m.names[0], err)
 	}
-	s := newSection(values, m.client, m.terms, len(m.names))
-	if s.wants = protocol.Groups(strings.Join(m.groups, ",")); m.groups == nil && m.keep > 0 {
-		s.wants = keeper
+	s := newSection(values, m.terms, len(m.names))
+	if s.pending.wants = protocol.Groups(strings.Join(m.groups, ",")); m.groups == nil && m.keep > 0 {
+		s.pending.wants = keeper
 	}
 	for _, name := range m.names {
 		if err := s.acquire(ctx, name, once); err != nil {

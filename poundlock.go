@@ -103,6 +103,7 @@ type Client struct {
 	id      protocol.ID
 	all     slots.Shards // those of shards
 	shards  []*shard
+	usual   terms // what most users want
 	began   time.Time
 	closing chan struct{} // closed by Close
 	pulse   pulse
@@ -172,6 +173,7 @@ func newClient(c Config) (*Client, error) {
 		began:   time.Now(),
 		closing: make(chan struct{}),
 	}
+	client.usual.client = client
 	for _, g := range client.all {
 		k := slots.Quorum(len(g.Servers))
 		client.shards = append(client.shards, &shard{

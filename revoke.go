@@ -59,7 +59,7 @@ func (c *Client) revoke(r control.Release, since uint64) control.Released {
 	var left time.Duration
 	for _, s := range l.stay.sections() {
 		if s.pending != nil {
-			s.lose(why)
+			s.pending.lose(why)
 		} else {
 			left = max(left, s.revokeLocked(why, grace))
 		}

@@ -15,17 +15,15 @@ import (
 //
 // There may be very many that do nothing: what matters only while the call waits, or to few of them, is apart.
 type section struct {
-	client *Client
-	terms  *terms
+	*terms
 	values context.Context // those of the grant's context
 	grant  Grant           // this one
 	holds  []hold          // in canonical order, in memory for all; constant once the call has returned
 
 	// Guarded by Client.mu.
-	wants    protocol.Groups // any of these until the first lock is held, then the one; or to be alone: "" or keeper
-	lost     error           // the first loss, nil if there was none
-	pending  *pending        // nil once it has returned a grant
-	revoked  bool            // what was lost is the right to the locks; they are held until the end of the bound
+	pending  *pending // nil once it has returned a grant
+	lost     *failure // the first loss since then, nil if there was none
+	revoked  bool     // what was lost is the right to the locks; they are held until the end of the bound
 	unlocked bool
 	bound    *bound  // nil: it has none
 	ending   *ending // nil: nobody has asked for its context
@@ -33,9 +31,11 @@ type section struct {
 
 // What is pending is the call that makes a section.
 type pending struct {
-	loss chan struct{} // closed by the first loss
-	line *line         // in which its last hold waits, or was
-	turn chan struct{} // closed when that one rests on a stay; nil: it need not wait for that
+	wants protocol.Groups // any of these until the first lock is held, then the one; or to be alone: "" or keeper
+	lost  error           // the first loss, nil if there was none
+	loss  chan struct{}   // closed by that
+	line  *line           // in which its last hold waits, or was
+	turn  chan struct{}   // closed when that one rests on a stay; nil: it need not wait for that
 }
 
 // A bound is when a grant ends that is not unlocked.
@@ -50,8 +50,8 @@ type ending struct {
 	cancel context.CancelCauseFunc
 }
 
-func newSection(values context.Context, c *Client, t *terms, names int) *section {
-	s := &section{client: c, terms: t, values: values, pending: &pending{loss: make(chan struct{})}, holds: make([]hold, 0, names)}
+func newSection(values context.Context, t *terms, names int) *section {
+	s := &section{terms: t, values: values, pending: &pending{loss: make(chan struct{})}, holds: make([]hold, 0, names)}
 	s.grant = Grant{s}
 	return s
 }
@@ -107,8 +107,8 @@ func (s *section) begin() error {
 	}
 	s.client.mu.Lock()
 	defer s.client.mu.Unlock()
-	if s.lost != nil {
-		return s.lost
+	if s.pending.lost != nil {
+		return s.pending.lost
 	}
 	s.pending = nil
 	if d := s.client.config.MaxHold; d > 0 {
@@ -133,22 +133,37 @@ func (s *section) context(with bool) context.Context {
 	}
 	ctx, cancel := context.WithCancelCause(parent)
 	if over {
-		cancel(s.lost)
+		cancel(s.loss())
 	}
 	s.ending = &ending{ctx, cancel}
 	return ctx
 }
 
 // lose ends the context of the user, or its wait. Client.mu is held.
-func (s *section) lose(cause error) {
-	if s.lost != nil {
-		return
+func (s *section) lose(cause *failure) {
+	switch {
+	case s.pending != nil:
+		s.pending.lose(cause)
+	case s.lost == nil:
+		s.lost = cause
+		s.end(cause)
 	}
-	s.lost = cause
-	if s.pending != nil {
-		close(s.pending.loss)
+}
+
+// lose ends the wait of the user. Client.mu is held.
+func (p *pending) lose(cause error) {
+	if p.lost == nil {
+		p.lost = cause
+		close(p.loss)
 	}
-	s.end(cause)
+}
+
+// loss is the first one as an error.
+func (s *section) loss() error {
+	if s.lost == nil {
+		return nil
+	}
+	return s.lost
 }
 
 // end ends the context of the user, if it has one. Client.mu is held.
@@ -237,7 +252,7 @@ func (s *section) lockHeld() error {
 func (s *section) group() string {
 	s.client.mu.Lock()
 	defer s.client.mu.Unlock()
-	return shared(s.wants)
+	return shared(s.holds[0].stay.wants)
 }
 
 // downgrade makes the section one of a group: those who wait for it in this client come in.
@@ -254,23 +269,23 @@ func (s *section) downgrade(group protocol.Group) error {
 		return err
 	}
 	defer s.client.mu.Unlock()
+	wants := s.holds[0].stay.wants
 	switch {
 	case s.lost != nil:
 		return s.lost
-	case shared(s.wants) == string(group):
+	case shared(wants) == string(group):
 		return nil
-	case shared(s.wants) != "":
+	case shared(wants) != "":
 		next := "exclusive"
 		if group != "" {
 			next = fmt.Sprintf("one of group %q", group)
 		}
 		return fmt.Errorf("poundlock: %s: a grant of group %q cannot become %s: unlock, lock again, and look whether what was read still holds",
-			locks(s.names()...), s.wants, next)
+			locks(s.names()...), wants, next)
 	}
-	s.wants = protocol.Groups(group)
 	for k := range s.holds {
 		h := &s.holds[k]
-		h.stay.wants, h.stay.token, h.stay.used = s.wants, h.token, 0
+		h.stay.wants, h.stay.token, h.stay.used = protocol.Groups(group), h.token, 0
 		s.client.audit.note(h, "downgrade")
 		l := h.stay.line
 		l.shard.node.Downgrade(l.name, group)
@@ -285,7 +300,7 @@ func (s *section) unlock() error {
 		return err
 	}
 	s.unlocked = true
-	lost := s.lost
+	lost := s.loss()
 	s.stop()
 	s.end(nil)
 	c.mu.Unlock()

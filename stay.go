@@ -102,7 +102,7 @@ func (s *stay) isKept() bool { return s.state == inside && s.holds.empty() }
 
 // keeps reports whether the client keeps the lock now that h has left.
 func (s *stay) keeps(h *hold) bool {
-	return s.state == inside && h.section.terms.keep > 0 && !s.closed && h.lost == nil && uint64(s.used) < s.tokens()
+	return s.state == inside && h.section.keep > 0 && !s.closed && h.lost == nil && uint64(s.used) < s.tokens()
 }
 
 // expire gives the lock up if it is kept.

@@ -294,9 +294,9 @@ func TestGiveUpLeavesTheLine(t *testing.T) {
 		g := lock(t, c.Mutex("a"))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		s := newSection(ctx, c, &usual, 1)
+		s := newSection(ctx, &c.usual, 1)
 		defer s.leave()
-		s.wants = Shared
+		s.pending.wants = Shared
 		_, err := c.takeTurn(&wait{client: c, shards: c.shards, ctx: ctx, section: s}, "a", false)
 		wantIs(t, err, context.DeadlineExceeded)
 		if !c.lines.Get("a").waiters.empty() {

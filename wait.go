@@ -52,7 +52,7 @@ func (w *wait) until(done <-chan struct{}) error {
 			}
 			c.mu.Lock()
 			defer c.mu.Unlock()
-			return w.section.lost
+			return w.section.pending.lost
 		case <-w.patience:
 			return w.over(errPatience)
 		case <-c.pulse.next(max(bound/10, time.Millisecond)):
@@ -195,9 +195,9 @@ func (l *line) admit(begins bool) {
 	for h := range l.waiters.all() {
 		switch s := l.stay; {
 		case s == nil:
-			l.stay = &stay{line: l, wants: h.section.wants, terms: h.section.terms, attempt: &attempt{decided: make(chan struct{})}}
+			l.stay = &stay{line: l, wants: h.section.pending.wants, terms: h.section.terms, attempt: &attempt{decided: make(chan struct{})}}
 			h.rest(l.stay)
-		case s.state == trying && s.holds.empty() && s.wants == h.section.wants && !s.attempt.once: // whoever it began for has given up
+		case s.state == trying && s.holds.empty() && s.wants == h.section.pending.wants && !s.attempt.once: // whoever it began for has given up
 			h.rest(s)
 		case s.shares(h.section) && (begins || s.open()):
 			h.rest(s)
@@ -230,7 +230,7 @@ func (h *hold) rest(s *stay) {
 func (l *line) handOver(h *hold) bool {
 	s := l.stay
 	for next := range l.waiters.all() {
-		if next.section.wants == s.wants && shared(s.wants) != "" && !s.attempt.once {
+		if next.section.pending.wants == s.wants && shared(s.wants) != "" && !s.attempt.once {
 			next.rest(s)
 			h.leave()
 			return true
@@ -243,9 +243,9 @@ func (l *line) handOver(h *hold) bool {
 // s is about to be in any one of several groups nobody may.
 func (s *stay) shares(x *section) bool {
 	if shared(s.wants) == "" {
-		return s.wants == x.wants && s.isKept()
+		return s.wants == x.pending.wants && s.isKept()
 	}
-	return s.wants.Len() == 1 && x.wants.Has(protocol.Group(s.wants))
+	return s.wants.Len() == 1 && x.pending.wants.Has(protocol.Group(s.wants))
 }
 
 // shared is the group, or one of the groups, that those who want it share, "" where they are alone.
@@ -282,8 +282,8 @@ func (l *line) ending() bool {
 func (l *line) taken(x *section) error {
 	s := l.stay
 	who, verb := "this client", "holds"
-	if first := s.holds.first; first != nil && first.section.terms.label != "" {
-		who = strconv.Quote(first.section.terms.label)
+	if first := s.holds.first; first != nil && first.section.label != "" {
+		who = strconv.Quote(first.section.label)
 	} else if shared(s.wants) == "" {
 		return errors.New("this client holds or wants it already")
 	}

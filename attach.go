@@ -88,14 +88,9 @@ func (c *Client) tell(request []byte) []byte {
 // its request.
 func (c *Client) standing(lock string) []control.Request {
 	c.mu.Lock()
-	l := c.lines.Get(lock)
-	if l == nil || l.stay == nil {
-		c.mu.Unlock()
-		return nil
-	}
-	s := l.stay
+	s := c.stays.Get(lock)
 	c.mu.Unlock()
-	if s.expired() {
+	if s == nil || s.expired() {
 		return nil
 	}
 	c.mu.Lock()
@@ -116,7 +111,7 @@ func (c *Client) standing(lock string) []control.Request {
 	}
 	return []control.Request{{
 		ID: idText(c.id), Request: node.RequestID(c.id, uint64(entered.UnixNano())), Group: string(group), Live: true, Token: s.token,
-		Label: node.FullLabel(c.config.Label, s.terms.label), HeldMS: time.Since(entered).Milliseconds(),
+		Label: node.FullLabel(c.config.Label, s.label), HeldMS: time.Since(entered).Milliseconds(),
 	}}
 }
 

@@ -60,7 +60,7 @@ func (a *auditor) note(h *hold, event string) {
 	}
 	r := slog.NewRecord(time.Now(), slog.LevelInfo, event, 0)
 	r.AddAttrs(
-		slog.String("lock", h.stay.line.name),
+		slog.String("lock", h.stay.name),
 		slog.String("token", strconv.FormatUint(h.token, 10)), // JSON readers round numbers beyond 2^53
 		slog.String("request", node.RequestID(a.id, h.stay.request)),
 		slog.String("client", idText(a.id)),

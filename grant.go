@@ -84,8 +84,8 @@ type hold struct {
 	token   uint64
 
 	// Guarded by Client.mu.
-	stay       *stay    // nil: it waits in the line of its section's call. Constant from then on
-	next, prev *hold    // in that line, or of the stay: see holds
+	stay       *stay    // nil: it waits behind the one of its lock. Constant from then on
+	next, prev *hold    // of those that wait there, or rest on stay: see holds
 	granted    bool     // the user was told, or is about to be
 	left       bool     // the user has ended, or overstayed
 	lost       *failure // why the lock was lost, nil if not
@@ -148,35 +148,38 @@ func (h *hold) isInside() bool { return h.stay != nil && h.stay.state == inside 
 // Client.mu is held.
 func (h *hold) lose(why error) {
 	if h.isInside() && h.lost == nil {
-		h.lost = &failure{ErrLost, locks(h.stay.line.name), cmp.Or(why, errUnsupported)}
+		h.lost = &failure{ErrLost, locks(h.stay.name), cmp.Or(why, errUnsupported)}
 		h.noteLoss()
 		h.section.lose(h.lost)
 	}
 }
 
+// behind is the stay that h waits behind. Client.mu is held.
+func (h *hold) behind() *stay { return h.section.client.stays.Get(h.section.pending.name) }
+
 // giveUp is for a wait that err has ended, and says why. Others who wait for the same go on with its Try; without any
 // it is cancelled, and the process answers with Rem, or was in the critical section before it heard of this.
 // leave follows.
 func (h *hold) giveUp(err error) error {
-	c, l := h.section.client, h.section.pending.line
+	c := h.section.client
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := h.stay
 	switch {
 	case s == nil:
 		if errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, ErrNoQuorum) {
-			err = fmt.Errorf("%w: %w", err, l.taken(h.section))
+			err = fmt.Errorf("%w: %w", err, h.behind().taken(h.section))
 		}
 		h.leave() // now: nobody must hand a Try over to it
 		return err
-	case s.state == trying && !l.handOver(h):
-		if !l.shard.info.Cancels { // its process goes on: whoever comes next may be inside with its Try
+	case s.state == trying && !s.handOver(h):
+		if !s.shard.info.Cancels { // its process goes on: whoever comes next may be inside with its Try
 			h.leave()
 			break
 		}
 		decided := s.attempt.decided
 		c.mu.Unlock()
-		l.shard.node.Cancel(l.name)
+		s.shard.node.Cancel(s.name)
 		<-decided
 		c.mu.Lock()
 	}
@@ -192,9 +195,9 @@ func (h *hold) leave() {
 	h.left = true
 	s := h.stay
 	if s == nil {
-		l := h.section.pending.line
-		l.waiters.remove(h)
-		l.admit(false)
+		before := h.behind()
+		before.waiters.remove(h)
+		before.admit(false)
 		return
 	}
 	if s.holds.remove(h); !s.holds.empty() {
@@ -205,7 +208,7 @@ func (h *hold) leave() {
 		s.state = out
 	case s.keeps(h):
 		s.kept = time.AfterFunc(h.section.keep, s.expire)
-		s.line.admit(false)
+		s.admit(false)
 	default:
 		s.exit()
 	}

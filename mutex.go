@@ -210,7 +210,7 @@ func (c *Client) crowded(ctx context.Context, name string, once bool) error {
 		return nil
 	}
 	c.mu.Lock()
-	known := c.lines.Get(name) != nil
+	known := c.stays.Has(name)
 	c.mu.Unlock()
 	if known {
 		return nil

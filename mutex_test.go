@@ -27,7 +27,7 @@ func lock(t *testing.T, m *Mutex) *Grant {
 func (c *Client) lineCount() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.lines.Len()
+	return c.stays.Len()
 }
 
 func wantIs(t *testing.T, err error, want ...error) {

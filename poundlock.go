@@ -111,8 +111,8 @@ type Client struct {
 	counters counters
 	audit    auditor
 
-	mu    sync.Mutex // never held while calling node, which calls back
-	lines shrinkmap.Map[string, *line]
+	mu    sync.Mutex                   // never held while calling node, which calls back
+	stays shrinkmap.Map[string, *stay] // by the name of their locks
 }
 
 // Dial connects to a cluster and returns when a quorum answers. When ctx or
@@ -240,17 +240,17 @@ func (c *Client) Close() error {
 		return nil
 	}
 	close(c.closing)
-	var held []*line
-	for _, l := range c.lines.All() {
-		if l.stay.state == inside {
-			l.stay.lose(ErrClosed)
-			l.stay.state = leaving
-			held = append(held, l)
+	var held []*stay
+	for _, s := range c.stays.All() {
+		if s.state == inside {
+			s.lose(ErrClosed)
+			s.state = leaving
+			held = append(held, s)
 		}
 	}
 	c.mu.Unlock()
-	for _, l := range held {
-		l.shard.node.Exit(l.name)
+	for _, s := range held {
+		s.shard.node.Exit(s.name)
 	}
 	return c.closeNodes()
 }

@@ -51,20 +51,20 @@ func (c *Client) revoke(r control.Release, since uint64) control.Released {
 	why := &RevokedError{By: r.By, Reason: r.Reason}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	l := c.lines.Get(string(r.Name))
-	if l == nil || !l.stay.isIn(since) {
+	at := c.stays.Get(string(r.Name))
+	if at == nil || !at.isIn(since) {
 		return control.Released{Outcome: control.Gone}
 	}
-	l.stay.closed = true
+	at.closed = true
 	var left time.Duration
-	for _, s := range l.stay.sections() {
+	for _, s := range at.sections() {
 		if s.pending != nil {
 			s.pending.lose(why)
 		} else {
 			left = max(left, s.revokeLocked(why, grace))
 		}
 	}
-	l.stay.exit()
+	at.exit()
 	left += time.Millisecond - 1 // it says when at the latest
 	return control.Released{Outcome: control.Told, GraceMS: left.Milliseconds()}
 }
@@ -87,7 +87,7 @@ func (s *stay) sections() (all []*section) {
 		all = append(all, h.section)
 	}
 	if s.state == trying {
-		for h := range s.line.waiters.all() {
+		for h := range s.waiters.all() {
 			if s.shares(h.section) {
 				all = append(all, h.section)
 			}

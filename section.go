@@ -34,7 +34,7 @@ type pending struct {
 	wants protocol.Groups // any of these until the first lock is held, then the one; or to be alone: "" or keeper
 	lost  error           // the first loss, nil if there was none
 	loss  chan struct{}   // closed by that
-	line  *line           // in which its last hold waits, or was
+	name  string          // of the lock of its last hold
 	turn  chan struct{}   // closed when that one rests on a stay; nil: it need not wait for that
 }
 
@@ -262,7 +262,7 @@ func (s *section) downgrade(group protocol.Group) error {
 			return fmt.Errorf("poundlock: %w", err)
 		}
 	}
-	if info := &s.holds[0].stay.line.shard.info; !info.Shares {
+	if info := &s.holds[0].stay.shard.info; !info.Shares {
 		return fmt.Errorf("poundlock: %s: with %s whoever is alone cannot come down to group %q: unlock, and lock again", locks(s.names()...), info.Form(), group)
 	}
 	if err := s.lockHeld(); err != nil {
@@ -287,9 +287,8 @@ func (s *section) downgrade(group protocol.Group) error {
 		h := &s.holds[k]
 		h.stay.wants, h.stay.token, h.stay.used = protocol.Groups(group), h.token, 0
 		s.client.audit.note(h, "downgrade")
-		l := h.stay.line
-		l.shard.node.Downgrade(l.name, group)
-		l.admit(true)
+		h.stay.shard.node.Downgrade(h.stay.name, group)
+		h.stay.admit(true)
 	}
 	return nil
 }
@@ -311,7 +310,7 @@ func (s *section) unlock() error {
 func (s *section) names() []string {
 	names := make([]string, len(s.holds))
 	for k := range s.holds {
-		names[k] = s.holds[k].stay.line.name
+		names[k] = s.holds[k].stay.name
 	}
 	return names
 }

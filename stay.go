@@ -28,10 +28,13 @@ const alone = protocol.Groups(protocol.Alone + "alone")
 const keeper = protocol.Groups(protocol.Keep + "keeper")
 
 // A stay is one Try at the node and what follows, until Rem. The holds of one group rest on it together, or
-// the one that is alone: the node has one user a lock, whose calls come one at a time and must not block.
+// the one that is alone: the node has one user a lock, whose calls come one at a time and must not block. Others of this
+// client wait behind it, in the order in which they came. It is in Client.stays from its beginning until the next one begins, or nobody
+// is left.
 type stay struct {
-	line  *line
-	terms *terms // those of the one whom the Try began for
+	*terms // those of the one whom the Try began for
+	name   string
+	shard  *shard
 
 	// The time of the request: of one that waits at least this, when Try was called; of the one that was granted this, 0 unknown.
 	// Constant once decided.
@@ -44,6 +47,7 @@ type stay struct {
 	closed  bool            // nobody joins any more: somebody waits who does not share, or it is lost, or to be released
 	wants   protocol.Groups // of its holds: one group once it is decided, which a downgrade of the only one changes
 	holds   holds           // those who have not left. Until it is decided there is one, who answers for the Try
+	waiters holds           // whose turn is still to come
 	attempt *attempt        // nil once it got in
 	kept    *time.Timer     // the end of Mutex.Keep, where nobody is inside; nil: somebody was all the time
 	// sessions are the numbers of those with the servers that support this stay. One
@@ -62,37 +66,37 @@ type attempt struct {
 
 // try calls Try, unless somebody has.
 func (s *stay) try(once bool) {
-	s.line.client.mu.Lock()
+	s.client.mu.Lock()
 	first := s.state == idle
 	if first {
 		s.state, s.attempt.once, s.request = trying, once, uint64(time.Now().UnixNano())
 	}
-	s.line.client.mu.Unlock()
+	s.client.mu.Unlock()
 	if !first {
 		return
 	}
-	if err := s.line.shard.node.Try(node.Mutex, s.line.name, s, once); err != nil {
+	if err := s.shard.node.Try(node.Mutex, s.name, s, once); err != nil {
 		s.Rem(err)
 	}
 }
 
 // Wants implements node.Sharer.
 func (s *stay) Wants() protocol.Groups {
-	s.line.client.mu.Lock()
-	defer s.line.client.mu.Unlock()
-	if s.wants == "" && s.line.shard.info.Grouped {
+	s.client.mu.Lock()
+	defer s.client.mu.Unlock()
+	if s.wants == "" && s.shard.info.Grouped {
 		return alone
 	}
 	return s.wants
 }
 
 // HeadStart implements node.Early.
-func (s *stay) HeadStart() time.Duration { return s.terms.ahead }
+func (s *stay) HeadStart() time.Duration { return s.ahead }
 
 // Wanted implements node.Sharer: who comes from now on waits behind whoever that is.
 func (s *stay) Wanted() {
-	s.line.client.mu.Lock()
-	defer s.line.client.mu.Unlock()
+	s.client.mu.Lock()
+	defer s.client.mu.Unlock()
 	s.closed = true
 	s.exit()
 }
@@ -107,8 +111,8 @@ func (s *stay) keeps(h *hold) bool {
 
 // expire gives the lock up if it is kept.
 func (s *stay) expire() {
-	s.line.client.mu.Lock()
-	defer s.line.client.mu.Unlock()
+	s.client.mu.Lock()
+	defer s.client.mu.Unlock()
 	s.exit()
 }
 
@@ -117,7 +121,7 @@ func (s *stay) exit() {
 	if s.isKept() {
 		s.stop()
 		s.state = leaving
-		s.line.shard.node.Exit(s.line.name)
+		s.shard.node.Exit(s.name)
 	}
 }
 
@@ -146,24 +150,24 @@ func (s *stay) nextToken() uint64 {
 }
 
 // Label implements node.Labelled: that of the one whom the Try began for.
-func (s *stay) Label() string { return s.terms.label }
+func (s *stay) Label() string { return s.label }
 
 // Crit implements node.User. All who wait for the group come in, as at a server at which a session begins.
 func (s *stay) Crit(e node.Entry) {
-	s.line.client.mu.Lock()
-	defer s.line.client.mu.Unlock()
+	s.client.mu.Lock()
+	defer s.client.mu.Unlock()
 	s.state, s.token, s.request = inside, e.Token, e.Request
 	if s.wants.Len() > 1 {
 		s.wants = protocol.Groups(e.Group)
 	}
 	s.supported(e.Sessions)
 	if e.Request != 0 && s.token+s.tokens()-1 > e.Request { // else the last token is the time of the request
-		s.line.client.counters.slowTokens.Add(1)
+		s.client.counters.slowTokens.Add(1)
 	}
 	for h := range s.holds.all() {
 		h.enters()
 	}
-	s.line.admit(true)
+	s.admit(true)
 	close(s.attempt.decided)
 	s.attempt = nil
 	s.exit() // should all have given up
@@ -176,8 +180,8 @@ func init() { close(closed) }
 
 // decision is closed when Crit or Rem has come.
 func (s *stay) decision() <-chan struct{} {
-	s.line.client.mu.Lock()
-	defer s.line.client.mu.Unlock()
+	s.client.mu.Lock()
+	defer s.client.mu.Unlock()
 	if s.attempt == nil {
 		return closed
 	}
@@ -186,8 +190,8 @@ func (s *stay) decision() <-chan struct{} {
 
 // Supported implements node.User.
 func (s *stay) Supported(sessions map[protocol.ID]uint64) {
-	s.line.client.mu.Lock()
-	defer s.line.client.mu.Unlock()
+	s.client.mu.Lock()
+	defer s.client.mu.Unlock()
 	s.supported(sessions)
 }
 
@@ -208,8 +212,8 @@ func (s *stay) supported(sessions map[protocol.ID]uint64) {
 // inside must not meet the next local user there.
 func (s *stay) Ejected() {
 	why := s.departed()
-	s.line.client.mu.Lock()
-	defer s.line.client.mu.Unlock()
+	s.client.mu.Lock()
+	defer s.client.mu.Unlock()
 	s.lose(why)
 	for h := range s.holds.all() {
 		h.section.revoked = false // should it have been: now it is lost in truth
@@ -219,8 +223,8 @@ func (s *stay) Ejected() {
 
 // Rem implements node.User. A node that closes or fails says it unasked.
 func (s *stay) Rem(why error) {
-	s.line.client.mu.Lock()
-	defer s.line.client.mu.Unlock()
+	s.client.mu.Lock()
+	defer s.client.mu.Unlock()
 	switch s.state {
 	case trying:
 		s.attempt.gaveUp = why
@@ -237,8 +241,7 @@ func (s *stay) Rem(why error) {
 // stay's Try. Client.mu is held.
 func (s *stay) end() {
 	if s.state == out && s.holds.empty() {
-		s.line.stay = nil
-		s.line.admit(false)
+		s.pass()
 	}
 }
 
@@ -258,13 +261,13 @@ func (s *stay) enter(h *hold) error {
 	if expired {
 		why = s.departed()
 	}
-	s.line.client.mu.Lock()
-	defer s.line.client.mu.Unlock()
+	s.client.mu.Lock()
+	defer s.client.mu.Unlock()
 	if s.state == inside && expired {
 		s.lose(why)
 	}
 	switch {
-	case s.line.client.closed():
+	case s.client.closed():
 		return ErrClosed
 	case h.lost != nil:
 		return h.lost
@@ -274,7 +277,7 @@ func (s *stay) enter(h *hold) error {
 	switch why := s.gaveUp(); why {
 	case nil:
 	case protocol.TooFew, protocol.NoMajority:
-		return &failure{kind: s.line.shard.lack, why: why}
+		return &failure{kind: s.shard.lack, why: why}
 	default:
 		return why
 	}
@@ -294,7 +297,7 @@ func (s *stay) gaveUp() error {
 func (s *stay) tooFew(err error) error {
 	over := err == errPatience || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 	if why := s.gaveUp(); over && why == protocol.TooFew {
-		return &failure{kind: s.line.shard.lack, why: after(err, why)}
+		return &failure{kind: s.shard.lack, why: after(err, why)}
 	}
 	return err
 }
@@ -303,22 +306,22 @@ func (s *stay) tooFew(err error) error {
 // support it than keep the others from being a quorum. Its process need not have
 // been told yet, for this machine may have been stopped until a moment ago.
 func (s *stay) expired() bool {
-	return s.line.shard.needed > 0 && s.lastLease().IsZero()
+	return s.shard.needed > 0 && s.lastLease().IsZero()
 }
 
 // departed says which of the servers that ever supported the stay have ended their sessions
 // since, and how: nil if none has.
 func (s *stay) departed() error {
-	g := s.line.shard
+	g := s.shard
 	live := map[protocol.ID]uint64{}
 	for _, sess := range g.node.Sessions() {
 		live[sess.Peer] = sess.Number
 	}
 	past := map[protocol.ID]uint64{}
-	s.line.client.mu.Lock()
+	s.client.mu.Lock()
 	maps.Copy(past, s.past)
 	maps.Copy(past, s.sessions)
-	s.line.client.mu.Unlock()
+	s.client.mu.Unlock()
 	gone := map[node.Cause][]string{}
 	for id, number := range past {
 		if live[id] == number {
@@ -330,7 +333,7 @@ func (s *stay) departed() error {
 	if why := departed(gone); why != nil {
 		return why
 	}
-	if f, ok := errors.AsType[*node.FailedError](g.node.Failure(s.line.name)); ok {
+	if f, ok := errors.AsType[*node.FailedError](g.node.Failure(s.name)); ok {
 		return errors.New(f.Why)
 	}
 	return nil
@@ -341,7 +344,7 @@ const unleased = time.Hour
 
 // leaseEnd is when too few leases are left, unless servers are heard from; zero: it is so already.
 func (s *stay) leaseEnd() time.Time {
-	if s.line.shard.needed == 0 {
+	if s.shard.needed == 0 {
 		return time.Now().Add(unleased)
 	}
 	return s.lastLease()
@@ -350,8 +353,8 @@ func (s *stay) leaseEnd() time.Time {
 // lastLease is the end of the last lease that counts. Users stay inside while n-m+1 servers support them, so that it is the
 // latest but n-m; zero: too few are left.
 func (s *stay) lastLease() time.Time {
-	s.line.client.mu.Lock()
+	s.client.mu.Lock()
 	supports := s.sessions
-	s.line.client.mu.Unlock()
-	return s.line.shard.node.LeaseEnd(supports, s.line.shard.needed)
+	s.client.mu.Unlock()
+	return s.shard.node.LeaseEnd(supports, s.shard.needed)
 }

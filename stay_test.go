@@ -299,7 +299,7 @@ func TestGiveUpLeavesTheLine(t *testing.T) {
 		s.pending.wants = Shared
 		_, err := c.takeTurn(&wait{client: c, shards: c.shards, ctx: ctx, section: s}, "a", false)
 		wantIs(t, err, context.DeadlineExceeded)
-		if !c.lines.Get("a").waiters.empty() {
+		if !c.stays.Get("a").waiters.empty() {
 			t.Error("it waits")
 		}
 		g.Unlock()

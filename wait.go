@@ -127,17 +127,6 @@ func (w *wait) noQuorum(err error) error {
 	return &failure{kind: w.shards[0].lack, why: err}
 }
 
-// A line is the queue of one lock name in this client: the node has one user a
-// lock, the stay, and local users take turns or share one. It is in Client.lines while there is a
-// stay. Guarded by Client.mu.
-type line struct {
-	client  *Client
-	name    string
-	shard   *shard
-	stay    *stay // of those whose turn it is
-	waiters holds // whose turn is still to come
-}
-
 // takeTurn adds a hold to the section and waits until it rests on a stay, first come first served: an idle one of
 // its own, or one that it shares. With once it waits only for a turn that is about to end, because its user has unlocked.
 func (c *Client) takeTurn(w *wait, name string, once bool) (*hold, error) {
@@ -145,38 +134,37 @@ func (c *Client) takeTurn(w *wait, name string, once bool) (*hold, error) {
 		return nil, w.over(ended(w.ctx))
 	}
 	c.mu.Lock()
-	l := c.lines.Get(name)
-	if l != nil && l.stay.isKept() { // where this machine has slept there may be nothing left to join
-		s := l.stay
+	s, x := c.stays.Get(name), w.section
+	if s != nil && s.isKept() { // where this machine has slept there may be nothing left to join
 		c.mu.Unlock()
 		expired := s.expired()
 		c.mu.Lock()
 		if s.closed = s.closed || expired; expired {
 			s.exit()
 		}
-		l = c.lines.Get(name)
+		s = c.stays.Get(name)
 	}
 	if c.closed() {
 		c.mu.Unlock()
 		return nil, ErrClosed
 	}
-	if l == nil {
-		l = &line{client: c, name: name, shard: w.shards[0]}
-		c.lines.Set(name, l)
+	if s != nil && !s.joins(x) {
+		s.exit() // if it is only kept
 	}
-	if l.stay != nil && !l.joins(w.section) {
-		l.stay.exit() // if it is only kept
-	}
-	if once && l.stay != nil && !l.ending() && !l.joins(w.section) {
+	if once && s != nil && !s.ending() && !s.joins(x) {
 		defer c.mu.Unlock()
-		return nil, l.taken(w.section)
+		return nil, s.taken(x)
 	}
-	x := w.section
 	x.holds = append(x.holds, hold{section: x})
 	h, p := &x.holds[len(x.holds)-1], x.pending
-	p.line, p.turn = l, nil
-	l.waiters.add(h)
-	if l.admit(false); h.stay != nil {
+	p.name, p.turn = name, nil
+	if s == nil {
+		newStay(name, w.shards[0], h)
+	} else {
+		s.waiters.add(h)
+		s.admit(false)
+	}
+	if h.stay != nil {
 		c.mu.Unlock()
 		return h, nil
 	}
@@ -189,31 +177,47 @@ func (c *Client) takeTurn(w *wait, name string, once bool) (*hold, error) {
 	return h, nil
 }
 
-// admit lets in who may come: where there is no stay the first one, and into one that is open those who share it,
-// up to the first who does not; as it begins, all of them. Client.mu is held.
-func (l *line) admit(begins bool) {
-	for h := range l.waiters.all() {
-		switch s := l.stay; {
-		case s == nil:
-			l.stay = &stay{line: l, wants: h.section.pending.wants, terms: h.section.terms, attempt: &attempt{decided: make(chan struct{})}}
-			h.rest(l.stay)
-		case s.state == trying && s.holds.empty() && s.wants == h.section.pending.wants && !s.attempt.once: // whoever it began for has given up
-			h.rest(s)
-		case s.shares(h.section) && (begins || s.open()):
+// newStay begins a stay for a hold that waits. Client.mu is held.
+func newStay(name string, g *shard, h *hold) *stay {
+	s := &stay{
+		terms: h.section.terms, name: name, shard: g, wants: h.section.pending.wants,
+		attempt: &attempt{decided: make(chan struct{})},
+	}
+	s.client.stays.Set(name, s)
+	h.rest(s)
+	return s
+}
+
+// pass has the first one of those that wait begin the next stay. Client.mu is held.
+func (s *stay) pass() {
+	h := s.waiters.first
+	if h == nil {
+		s.client.stays.Delete(s.name)
+		return
+	}
+	s.waiters.remove(h)
+	next := newStay(s.name, s.shard, h)
+	next.waiters, s.waiters = s.waiters, holds{}
+}
+
+// admit lets in who may come: into a stay that is open those who share it, up to the first who does not; as it begins, all of
+// them. Client.mu is held.
+func (s *stay) admit(begins bool) {
+	for h := range s.waiters.all() {
+		switch {
+		case s.state == trying && s.holds.empty() && s.wants == h.section.pending.wants && !s.attempt.once, // whoever it began for has given up
+			s.shares(h.section) && (begins || s.open()):
+			s.waiters.remove(h)
 			h.rest(s)
 		case !begins || shared(s.wants) == "":
 			s.exit()
 			return
 		}
 	}
-	if l.stay == nil {
-		l.client.lines.Delete(l.name)
-	}
 }
 
-// rest lets a hold that waits rest on s. Client.mu is held.
+// rest has a hold that waits no more rest on s. Client.mu is held.
 func (h *hold) rest(s *stay) {
-	s.line.waiters.remove(h)
 	s.holds.add(h)
 	h.stay = s
 	if s.state == inside {
@@ -227,10 +231,10 @@ func (h *hold) rest(s *stay) {
 
 // handOver has somebody else who waits answer for the Try, in place of h, and reports whether there is one. Nobody
 // does for a Try that does not wait. Client.mu is held.
-func (l *line) handOver(h *hold) bool {
-	s := l.stay
-	for next := range l.waiters.all() {
+func (s *stay) handOver(h *hold) bool {
+	for next := range s.waiters.all() {
 		if next.section.pending.wants == s.wants && shared(s.wants) != "" && !s.attempt.once {
+			s.waiters.remove(next)
 			next.rest(s)
 			h.leave()
 			return true
@@ -258,29 +262,24 @@ func shared(wants protocol.Groups) string {
 
 // open reports whether one who shares may join at once: nobody does where the algorithm does not say that somebody else
 // waits. Client.mu is held.
-func (s *stay) open() bool { return s.state == inside && !s.closed && s.line.shard.info.Tells }
+func (s *stay) open() bool { return s.state == inside && !s.closed && s.shard.info.Tells }
 
 // joins reports whether a section that comes now may join the stay. Client.mu is held.
-func (l *line) joins(x *section) bool {
-	return l.waiters.empty() && l.stay.open() && l.stay.shares(x)
-}
+func (s *stay) joins(x *section) bool { return s.waiters.empty() && s.open() && s.shares(x) }
 
 func (c *Client) joins(x *section, name string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	l := c.lines.Get(name)
-	return l != nil && l.joins(x)
+	s := c.stays.Get(name)
+	return s != nil && s.joins(x)
 }
 
 // ending: the turn ends without anybody else's doing, and nobody waits for it.
-func (l *line) ending() bool {
-	return l.waiters.empty() && l.stay.state == leaving
-}
+func (s *stay) ending() bool { return s.waiters.empty() && s.state == leaving }
 
 // taken says who of this client has the turn, beside whom x may not come: whom users tell from each other, if they
 // are told apart, and the group. c.mu is held.
-func (l *line) taken(x *section) error {
-	s := l.stay
+func (s *stay) taken(x *section) error {
 	who, verb := "this client", "holds"
 	if first := s.holds.first; first != nil && first.section.label != "" {
 		who = strconv.Quote(first.section.label)

@@ -173,13 +173,13 @@ func (h *hold) giveUp(err error) error {
 		h.leave() // now: nobody must hand a Try over to it
 		return err
 	case s.state == trying && !s.handOver(h):
-		if !s.shard.info.Cancels { // its process goes on: whoever comes next may be inside with its Try
+		if !s.shard().info.Cancels { // its process goes on: whoever comes next may be inside with its Try
 			h.leave()
 			break
 		}
 		decided := s.attempt.decided
 		c.mu.Unlock()
-		s.shard.node.Cancel(s.name)
+		s.shard().node.Cancel(s.name)
 		<-decided
 		c.mu.Lock()
 	}

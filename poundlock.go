@@ -250,7 +250,7 @@ func (c *Client) Close() error {
 	}
 	c.mu.Unlock()
 	for _, s := range held {
-		s.shard.node.Exit(s.name)
+		s.shard().node.Exit(s.name)
 	}
 	return c.closeNodes()
 }

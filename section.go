@@ -262,7 +262,7 @@ func (s *section) downgrade(group protocol.Group) error {
 			return fmt.Errorf("poundlock: %w", err)
 		}
 	}
-	if info := &s.holds[0].stay.shard.info; !info.Shares {
+	if info := &s.holds[0].stay.shard().info; !info.Shares {
 		return fmt.Errorf("poundlock: %s: with %s whoever is alone cannot come down to group %q: unlock, and lock again", locks(s.names()...), info.Form(), group)
 	}
 	if err := s.lockHeld(); err != nil {
@@ -287,7 +287,7 @@ func (s *section) downgrade(group protocol.Group) error {
 		h := &s.holds[k]
 		h.stay.wants, h.stay.token, h.stay.used = protocol.Groups(group), h.token, 0
 		s.client.audit.note(h, "downgrade")
-		h.stay.shard.node.Downgrade(h.stay.name, group)
+		h.stay.shard().node.Downgrade(h.stay.name, group)
 		h.stay.admit(true)
 	}
 	return nil

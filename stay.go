@@ -32,9 +32,8 @@ const keeper = protocol.Groups(protocol.Keep + "keeper")
 // client wait behind it, in the order in which they came. It is in Client.stays from its beginning until the next one begins, or nobody
 // is left.
 type stay struct {
-	*terms // those of the one whom the Try began for
-	name   string
-	shard  *shard
+	*terms        // those of the one whom the Try began for
+	name   string // of the lock
 
 	// The time of the request: of one that waits at least this, when Try was called; of the one that was granted this, 0 unknown.
 	// Constant once decided.
@@ -57,6 +56,9 @@ type stay struct {
 	past map[protocol.ID]uint64
 }
 
+// shard is the one that serves the lock.
+func (s *stay) shard() *shard { return s.client.shardOf(s.name) }
+
 // An attempt is what a stay has until it is decided, and after it if it did not get in.
 type attempt struct {
 	decided chan struct{} // closed by the first of Crit and Rem
@@ -75,7 +77,7 @@ func (s *stay) try(once bool) {
 	if !first {
 		return
 	}
-	if err := s.shard.node.Try(node.Mutex, s.name, s, once); err != nil {
+	if err := s.shard().node.Try(node.Mutex, s.name, s, once); err != nil {
 		s.Rem(err)
 	}
 }
@@ -84,7 +86,7 @@ func (s *stay) try(once bool) {
 func (s *stay) Wants() protocol.Groups {
 	s.client.mu.Lock()
 	defer s.client.mu.Unlock()
-	if s.wants == "" && s.shard.info.Grouped {
+	if s.wants == "" && s.shard().info.Grouped {
 		return alone
 	}
 	return s.wants
@@ -121,7 +123,7 @@ func (s *stay) exit() {
 	if s.isKept() {
 		s.stop()
 		s.state = leaving
-		s.shard.node.Exit(s.name)
+		s.shard().node.Exit(s.name)
 	}
 }
 
@@ -277,7 +279,7 @@ func (s *stay) enter(h *hold) error {
 	switch why := s.gaveUp(); why {
 	case nil:
 	case protocol.TooFew, protocol.NoMajority:
-		return &failure{kind: s.shard.lack, why: why}
+		return &failure{kind: s.shard().lack, why: why}
 	default:
 		return why
 	}
@@ -297,7 +299,7 @@ func (s *stay) gaveUp() error {
 func (s *stay) tooFew(err error) error {
 	over := err == errPatience || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 	if why := s.gaveUp(); over && why == protocol.TooFew {
-		return &failure{kind: s.shard.lack, why: after(err, why)}
+		return &failure{kind: s.shard().lack, why: after(err, why)}
 	}
 	return err
 }
@@ -306,13 +308,13 @@ func (s *stay) tooFew(err error) error {
 // support it than keep the others from being a quorum. Its process need not have
 // been told yet, for this machine may have been stopped until a moment ago.
 func (s *stay) expired() bool {
-	return s.shard.needed > 0 && s.lastLease().IsZero()
+	return s.shard().needed > 0 && s.lastLease().IsZero()
 }
 
 // departed says which of the servers that ever supported the stay have ended their sessions
 // since, and how: nil if none has.
 func (s *stay) departed() error {
-	g := s.shard
+	g := s.shard()
 	live := map[protocol.ID]uint64{}
 	for _, sess := range g.node.Sessions() {
 		live[sess.Peer] = sess.Number
@@ -344,7 +346,7 @@ const unleased = time.Hour
 
 // leaseEnd is when too few leases are left, unless servers are heard from; zero: it is so already.
 func (s *stay) leaseEnd() time.Time {
-	if s.shard.needed == 0 {
+	if s.shard().needed == 0 {
 		return time.Now().Add(unleased)
 	}
 	return s.lastLease()
@@ -356,5 +358,5 @@ func (s *stay) lastLease() time.Time {
 	s.client.mu.Lock()
 	supports := s.sessions
 	s.client.mu.Unlock()
-	return s.shard.node.LeaseEnd(supports, s.shard.needed)
+	return s.shard().node.LeaseEnd(supports, s.shard().needed)
 }

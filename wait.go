@@ -159,7 +159,7 @@ func (c *Client) takeTurn(w *wait, name string, once bool) (*hold, error) {
 	h, p := &x.holds[len(x.holds)-1], x.pending
 	p.name, p.turn = name, nil
 	if s == nil {
-		newStay(name, w.shards[0], h)
+		newStay(name, h)
 	} else {
 		s.waiters.add(h)
 		s.admit(false)
@@ -178,9 +178,9 @@ func (c *Client) takeTurn(w *wait, name string, once bool) (*hold, error) {
 }
 
 // newStay begins a stay for a hold that waits. Client.mu is held.
-func newStay(name string, g *shard, h *hold) *stay {
+func newStay(name string, h *hold) *stay {
 	s := &stay{
-		terms: h.section.terms, name: name, shard: g, wants: h.section.pending.wants,
+		terms: h.section.terms, name: name, wants: h.section.pending.wants,
 		attempt: &attempt{decided: make(chan struct{})},
 	}
 	s.client.stays.Set(name, s)
@@ -196,7 +196,7 @@ func (s *stay) pass() {
 		return
 	}
 	s.waiters.remove(h)
-	next := newStay(s.name, s.shard, h)
+	next := newStay(s.name, h)
 	next.waiters, s.waiters = s.waiters, holds{}
 }
 
@@ -262,7 +262,7 @@ func shared(wants protocol.Groups) string {
 
 // open reports whether one who shares may join at once: nobody does where the algorithm does not say that somebody else
 // waits. Client.mu is held.
-func (s *stay) open() bool { return s.state == inside && !s.closed && s.shard.info.Tells }
+func (s *stay) open() bool { return s.state == inside && !s.closed && s.shard().info.Tells }
 
 // joins reports whether a section that comes now may join the stay. Client.mu is held.
 func (s *stay) joins(x *section) bool { return s.waiters.empty() && s.open() && s.shares(x) }

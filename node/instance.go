@@ -46,6 +46,19 @@ func (i *instance) peers() []*session {
 	return i.serves.peers
 }
 
+// newInstance makes one. serves says that it will soon serve others.
+func newInstance(kind Kind, name string, serves bool) *instance {
+	if !serves {
+		return &instance{kind: kind, name: name}
+	}
+	both := &struct {
+		instance
+		serving
+	}{instance: instance{kind: kind, name: name}}
+	both.serves = &both.serving
+	return &both.instance
+}
+
 // serve has an instance serve others.
 func (i *instance) serve() *serving {
 	if i.serves == nil {
@@ -162,7 +175,8 @@ func (l *loop) message(e *message) {
 // create makes an instance: Start, and what it must know of the members and of this
 // one. object is nil but for a replica.
 func (l *loop) create(kind Kind, name string, object *replica) *instance {
-	i := &instance{kind: kind, name: name, process: l.make.born(kind), replica: object}
+	i := newInstance(kind, name, l.n.roles.member())
+	i.process, i.replica = l.make.born(kind), object
 	i.version = l.make.version
 	l.add(i)
 	if i.process != nil {

@@ -412,7 +412,8 @@ func (l *loader) lock(r *protocol.Reader) error {
 	if n.c.Hosts[kind] == nil || home.instances.Has(name) {
 		return fmt.Errorf("%w: lock %q of kind %s", ErrSnapshot, name, kind)
 	}
-	i := &instance{kind: kind, name: name, process: n.c.Hosts[kind].New(n.c.ID, n.c.System)}
+	i := newInstance(kind, name, true)
+	i.process = n.c.Hosts[kind].New(n.c.ID, n.c.System)
 	if err := i.process.Load(state); err != nil {
 		return fmt.Errorf("%w: lock %q: %w", ErrSnapshot, name, err)
 	}

@@ -7,7 +7,22 @@ import (
 	"slices"
 	"testing"
 	"testing/synctest"
+	"unsafe"
 )
+
+// TestSizeOfGrant: what a client has of each lock that it holds fits into what the allocator gives for so many bytes on 64 bits.
+// TestSize of internal/e2e measures all of it.
+func TestSizeOfGrant(t *testing.T) {
+	for what, x := range map[string]struct{ has, most uintptr }{
+		"section": {unsafe.Sizeof(section{}), 96},
+		"hold":    {unsafe.Sizeof(hold{}), 64},
+		"stay":    {unsafe.Sizeof(stay{}), 112},
+	} {
+		if x.has > x.most {
+			t.Errorf("a %s has %d bytes, want at most %d: a client may have very many", what, x.has, x.most)
+		}
+	}
+}
 
 // TestContext: the context of a grant says the same whenever somebody asks for it first.
 func TestContext(t *testing.T) {

@@ -30,6 +30,8 @@ func (n *Node) Call(ctx context.Context, to protocol.ID, request []byte) ([]byte
 	if len(request) > transport.MaxRequest {
 		return nil, fmt.Errorf("a request of %d bytes exceeds %d", len(request), transport.MaxRequest)
 	}
+	n.demand.want()
+	defer n.demand.done()
 	c, err := n.sessions.reach(ctx, to)
 	if err != nil {
 		return nil, &connectionError{err}

@@ -138,6 +138,13 @@ func (c *conn) finishing() bool {
 	return c.last != nil
 }
 
+// finishes reports whether the connection ends with last items because of why.
+func (c *conn) finishes(why error) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.lastWhy == why
+}
+
 // finish sends the last items and then closes.
 func (c *conn) finish(last []byte, why error) {
 	c.mu.Lock()

@@ -45,7 +45,9 @@ func (d *dialer) run() {
 	backoff := minBackoff
 	for {
 		began := time.Now()
-		_ = d.n.sessions.await(d.n.ctx, func() bool { return !d.n.sessions.isApart(d.id) || d.n.sessions.isClosing() })
+		_ = d.n.sessions.await(d.n.ctx, func() bool {
+			return !d.n.sessions.isApart(d.id) && !d.n.demand.isResting() || d.n.sessions.isClosing()
+		})
 		t := d.n.table.now.Load()
 		last, s := d.n.sessions.isClosing(), d.n.sessions.lookup(d.id)
 		if last && !d.n.sessions.owes(s) {
@@ -59,6 +61,9 @@ func (d *dialer) run() {
 			s.part(nil)
 			return
 		case d.n.sessions.isClosing():
+			continue
+		case err == errIdle: // what is wanted next begins at once
+			backoff = minBackoff
 			continue
 		}
 		if t.ctx.Err() == nil {
@@ -125,7 +130,10 @@ func (d *dialer) connect(t *table) (greeted bool, err error) {
 		return true, errMoved
 	}
 	nc.SetDeadline(time.Time{})
-	return true, c.run()
+	if err := c.run(); !c.finishes(errIdle) {
+		return true, err
+	}
+	return true, errIdle
 }
 
 // introduce does the dialing end of the handshake. Once a member knows of a session it
@@ -238,6 +246,7 @@ func (d *dialer) begin(
 	if err := d.n.sessions.connect(s, c, w.Received, isNew); err != nil {
 		return nil, err
 	}
+	d.n.demand.connected(s)
 	d.n.noteClockBound("", d.n.roles.name(s.id), w.ClockBound)
 	c.signal()
 	if d.n.roles.member() {

@@ -129,3 +129,11 @@ func (n *Node) Failed() (k int) {
 
 // Instances is how many processes of locks there are.
 func (n *Node) Instances() int64 { return n.instances.Load() }
+
+// Rests ends the sessions as if nothing had been wanted for Config.Idle.
+func (n *Node) Rests() {
+	n.demand.mu.Lock()
+	n.demand.since = n.demand.since.Add(-n.demand.after)
+	n.demand.mu.Unlock()
+	n.demand.rest()
+}

@@ -332,6 +332,7 @@ type users struct {
 	failed map[string]string // why a lock is dead at this node; written by the loop
 	doomed string            // why all are, "": they are not
 	closed bool
+	left   func() // is called for each that leaves
 }
 
 // get is the user of a lock, nil if it has none.
@@ -380,6 +381,7 @@ func (s *users) leave(name string) {
 	s.mu.Lock()
 	s.byName.Delete(name)
 	s.mu.Unlock()
+	s.left()
 }
 
 // fail notes that a lock is dead, and why. It returns its user, nil if it has none.

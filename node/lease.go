@@ -54,7 +54,9 @@ func (ss *sessions) run() {
 	for {
 		now := ss.n.c.Boot()
 		next := ss.expire(now)
-		t.Reset(max(least, min(most, next-now)))
+		if t.Stop(); next < math.MaxInt64 { // else something is there to watch after the next look
+			t.Reset(max(least, min(most, next-now)))
+		}
 		select {
 		case <-t.C:
 		case <-ss.watch:

@@ -24,6 +24,7 @@ type memory = faultnet.Memory
 type cable struct {
 	memory
 	faultnet.Cable
+	running []*node.Node // its members
 }
 
 func (c *cable) dial(ctx context.Context, p node.Peer) (net.Conn, error) {

@@ -55,7 +55,7 @@ func newLoop(n *Node) *loop {
 		random:   rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())),
 		done:     make(chan struct{}),
 		inbox:    newInbox(),
-		users:    users{failed: map[string]string{}},
+		users:    users{failed: map[string]string{}, left: n.demand.done},
 	}
 	l.labels.most = maxLabels / runtime.GOMAXPROCS(0)
 	l.names = names{loop: l, by: map[*instance]*refusals{}}

@@ -81,7 +81,10 @@ type Config struct {
 	// Lease is L: a member suspects a client that it has not heard of for L. A
 	// client asks for its own, and gets at most the member's. Default 10s, MinLease
 	// to MaxLease.
-	Lease      time.Duration
+	Lease time.Duration
+	// Idle is for clients: members are dialed when something is wanted of them, a lock or an answer, and their sessions end when nothing
+	// has been for so long, while a quorum of them can be reached. It has to be several leases. 0: members are dialed at Start, and sessions stay.
+	Idle       time.Duration
 	ClockDrift float64 // rho: two clocks' rates differ by less. Default 0.001
 	// ClockBound is how far any clock may be from real time, for the two ends to compare:
 	// they warn where theirs differ. 0: not compared.
@@ -246,6 +249,7 @@ type Node struct {
 
 	sessions *sessions
 	pacer    *pacer
+	demand   *demand // nil: members are dialed always
 	naps     *naps
 
 	mu       sync.Mutex // taken before that of sessions
@@ -301,6 +305,7 @@ func newNode(c Config) (*Node, error) {
 	}
 	n.sessions = newSessions(n)
 	n.pacer = newPacer(n)
+	n.demand = newDemand(n)
 	n.naps = sleeps
 	n.parcels.New = func() any { return new(parcel) }
 	n.buffers.New = func() any { return new([]byte) }
@@ -379,6 +384,8 @@ func (c *Config) complete() error {
 		return fmt.Errorf("no member has the id %d, and a client needs a secret", c.ID)
 	case !c.member() && c.Listener != nil:
 		return errors.New("a client does not listen")
+	case c.Idle < 0 || c.Idle > 0 && c.member():
+		return fmt.Errorf("Idle is %v: want 0 or more, at a client, and 0 at a member", c.Idle)
 	case c.EndWithConnection && (c.member() || c.anyHost().Info().Detector != protocol.LeaseDetector):
 		return errors.New("EndWithConnection is for clients with leases")
 	case c.Journal != nil && (!c.member() || !onlyReplicas(c.Hosts) || c.Orphan == nil):
@@ -491,7 +498,12 @@ func (n *Node) Try(kind Kind, name string, u User, once bool) error {
 		return fmt.Errorf("node: a head start of %v: %s knows none", ahead, info.Name)
 	}
 	l := n.loop(name)
-	return l.users.enter(name, own, func() { n.pacer.try(l, event{op: opTry, name: name, once: once}, own) })
+	n.demand.want() // until the user leaves
+	err = l.users.enter(name, own, func() { n.pacer.try(l, event{op: opTry, name: name, once: once}, own) })
+	if err != nil {
+		n.demand.done()
+	}
+	return err
 }
 
 // Cancel gives up a Try. The user is told Rem, or was told Crit before. Where
@@ -531,6 +543,7 @@ func (n *Node) Close() error {
 		<-n.done
 		return nil
 	}
+	n.demand.close()
 	if front != nil {
 		front.listener.Close()
 	}

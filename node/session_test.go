@@ -34,7 +34,7 @@ func (c *cable) members(t *testing.T, n int, host node.Host, change func(*node.C
 		if change != nil {
 			change(&m)
 		}
-		start(t, m)
+		c.running = append(c.running, start(t, m))
 	}
 	client.Secret = node.NewSecret()
 	return client

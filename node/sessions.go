@@ -31,7 +31,7 @@ type sessions struct {
 	nextLapse atomic.Int64  // no lease that this node holds ends before this reading of Boot
 	unacked   atomic.Int64  // bytes in all windows
 	delay     atomic.Int64  // of messages, ns, as measured; 0: unknown
-	greeting  atomic.Int32  // handshakes for leases that this end has begun and not ended
+	greeting  atomic.Int32  // handshakes for leases that this end has begun and not ended, and good-byes of demand
 }
 
 func newSessions(n *Node) *sessions {
@@ -91,6 +91,21 @@ func (ss *sessions) tell() {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	ss.change()
+}
+
+// anew has the dialers begin once more, of whom nothing is known.
+func (ss *sessions) anew() {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	clear(ss.dials)
+	ss.change()
+}
+
+// refusing reports whether the last attempt to reach some member has failed.
+func (ss *sessions) refusing() bool {
+	ss.mu.RLock()
+	defer ss.mu.RUnlock()
+	return len(ss.dials) > 0
 }
 
 // end ends a session: the loops hear of it before anything else, and no message
@@ -238,8 +253,13 @@ func (n *Node) LeaseEnd(sessions map[protocol.ID]uint64, k int) time.Time {
 }
 
 // WaitAlive waits for k live sessions, and returns what stands in the way, by
-// member, when ctx ends first: an *UnreachableError that wraps ctx's cause.
+// member, when ctx ends first: an *UnreachableError that wraps ctx's cause. With one that has ended before it says what is
+// known, and has nobody dialed.
 func (n *Node) WaitAlive(ctx context.Context, k int) error {
+	if ctx.Err() == nil {
+		n.demand.want()
+		defer n.demand.done()
+	}
 	err := n.sessions.await(ctx, func() bool { return n.sessions.isClosing() || n.Alive() >= k })
 	switch {
 	case n.sessions.isClosing():

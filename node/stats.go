@@ -56,6 +56,7 @@ type Traffic struct{ BytesSent, BytesReceived uint64 }
 type PeerStats struct {
 	Name      string
 	Connected bool // there is a live session
+	Resting   bool // there need not be one: nothing is wanted of the member
 	Traffic
 	// RoundTrips are the times between a heartbeat and its answer, where this end
 	// sends the heartbeats, and LastRoundTrip the last of them, 0: none yet.
@@ -89,6 +90,7 @@ const (
 	CauseRevoked                 // a process revoked the lease
 	CauseClosed                  // this node closes
 	CauseConnection              // its connection ended, and the session with it
+	CauseIdle                    // nothing was wanted of the peer
 	causes                       // how many there are
 )
 
@@ -96,7 +98,7 @@ var causeNames = [causes]string{
 	CauseProtocol: "protocol", CauseBye: "bye", CauseLapsed: "lapsed", CauseRestarted: "restarted",
 	CauseReplaced: "replaced", CauseMisfit: "misfit", CauseOldTable: "old_table", CauseUnknown: "unknown_session", CauseFull: "full",
 	CauseTooMany: "too_many", CauseLockFailed: "lock_failed", CauseRevoked: "revoked", CauseClosed: "closed",
-	CauseConnection: "connection",
+	CauseConnection: "connection", CauseIdle: "idle",
 }
 
 func (c Cause) String() string { return causeNames[c] }
@@ -245,6 +247,7 @@ func (n *Node) sessionStats(st *Stats) {
 			st.ClientSessions++
 		}
 	}
+	rest := n.Rest()
 	for k := range n.counters.peers {
 		id, c := protocol.ID(k), &n.counters.peers[k]
 		t := Traffic{BytesSent: c.sent.Load(), BytesReceived: c.received.Load()}
@@ -253,7 +256,7 @@ func (n *Node) sessionStats(st *Stats) {
 			st.Clients = t
 		case id != n.c.ID:
 			st.Peers = append(st.Peers, PeerStats{
-				Name: n.roles.name(id), Connected: up[id], Traffic: t,
+				Name: n.roles.name(id), Connected: up[id], Resting: !up[id] && rest != Awake, Traffic: t,
 				RoundTrips: c.roundTrips.Snapshot(), LastRoundTrip: time.Duration(c.lastRoundTrip.Load()),
 			})
 		}

@@ -35,6 +35,8 @@ type fakeNode struct {
 	token           uint64
 	group           protocol.Group // whoever wants any of several groups gets this one
 	alive           int
+	rest            node.Rest
+	awaited         bool // somebody has waited until servers are there
 	sessions        []node.Session
 	known           []node.Session // at entry; nil: sessions
 	answer          func(server protocol.ID) *control.Page
@@ -222,6 +224,26 @@ func (f *fakeNode) eject(name string) {
 
 func (f *fakeNode) ID() protocol.ID               { return 1 << 62 }
 func (f *fakeNode) Gathering() bool               { return false }
+
+func (f *fakeNode) Rest() node.Rest {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.rest
+}
+
+func (f *fakeNode) Want() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.log = append(f.log, "want")
+}
+
+// rests has it have no sessions, because nothing is wanted.
+func (f *fakeNode) rests(rest node.Rest) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.rest, f.alive = rest, 0
+}
+
 func (f *fakeNode) Backlog() (int, time.Duration) { return f.waiting, f.waits }
 func (f *fakeNode) Failure(string) error          { return nil }
 
@@ -299,6 +321,9 @@ func (f *fakeNode) Call(ctx context.Context, to protocol.ID, _ []byte) ([]byte, 
 }
 
 func (f *fakeNode) WaitAlive(ctx context.Context, k int) error {
+	f.mu.Lock()
+	f.awaited = f.awaited || ctx.Err() == nil
+	f.mu.Unlock()
 	for f.Alive() < k {
 		select {
 		case <-ctx.Done():

@@ -1,7 +1,7 @@
 // Package poundlock is the client of the lock service: exclusive locks held by
 // a cluster of memory-only servers, any of which may crash and come back empty.
 //
-// A lock is a name. Dial opens one session with each server, Client.Mutex names
+// A lock is a name. Dial opens one session with each server (see there for shards), Client.Mutex names
 // a lock, and Lock returns a Grant: a fencing token, and a context that ends
 // when the lock is lost. A process that is stopped between its last look at that
 // context and its write does not notice; only the resource can, by refusing a
@@ -94,8 +94,8 @@ type Config struct {
 	Audit *slog.Logger
 }
 
-// A Client has one session with each server, shared by all locks. Dial and Connect
-// make one; a zero Client is not for use. Its methods, and those of its mutexes and
+// A Client has one session with each server, shared by all locks: where there are several shards, with each server of
+// those shards that it wants something of. Dial and Connect make one; a zero Client is not for use. Its methods, and those of its mutexes and
 // grants, may be called from several goroutines at once.
 type Client struct {
 	config  Config
@@ -117,10 +117,14 @@ type Client struct {
 
 // Dial connects to a cluster and returns when a quorum answers. When ctx or
 // Config.QuorumWait ends first it returns ErrNoQuorum with what each server said.
-// Where there are several shards of servers a quorum of one is enough: whoever wants a
-// lock waits for the shard that serves it, and gets ErrNoQuorum if that is down.
+//
+// Where there are several shards of servers a quorum of one is enough, which is chosen at random; others are dialed at
+// once only while it has none. Whoever wants a lock waits for the shard that serves it, which is dialed
+// then if it was not before, and gets ErrNoQuorum if that is down. The sessions with
+// the servers of a shard end when the client has wanted nothing there for a minute, or for six leases if that is longer:
+// it holds, waits for and keeps no lock of that shard. The next lock dials again, which takes two round trips more, without TLS.
 func Dial(ctx context.Context, config Config) (*Client, error) {
-	c, err := Connect(config)
+	c, err := open(config)
 	if err != nil {
 		return nil, err
 	}
@@ -133,6 +137,15 @@ func Dial(ctx context.Context, config Config) (*Client, error) {
 // Connect is Dial without waiting: it returns a client that goes on trying to reach
 // the servers until it is closed. Its error is about the configuration.
 func Connect(config Config) (*Client, error) {
+	c, err := open(config)
+	if err == nil && len(c.shards) > 1 { // the servers of one are dialed anyway
+		go func() { _ = c.awaitQuorum(context.Background()) }()
+	}
+	return c, err
+}
+
+// open starts a client.
+func open(config Config) (*Client, error) {
 	c, err := newClient(config)
 	if err != nil {
 		return nil, err
@@ -147,7 +160,7 @@ func Connect(config Config) (*Client, error) {
 func (c *Client) start(follows bool) error {
 	c.audit.start(c.id, c.config)
 	for i, g := range c.shards {
-		if err := g.start(c.secret, follows, c.all, c.config, c.answer); err != nil {
+		if err := g.start(c.secret, c.idle(), follows, c.all, c.config, c.answer); err != nil {
 			c.shards = c.shards[:i]
 			return errors.Join(err, c.closeNodes())
 		}

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/poundlock/poundlock/internal/slots"
+	"github.com/poundlock/poundlock/node"
 )
 
 // A Semaphore lets a bounded number of holders in at a time: its permits. Several
@@ -33,22 +34,24 @@ func (c *Client) Semaphore(name string, permits int) *Semaphore {
 }
 
 // names are those of the permits' locks, in the order in which to try them: at random,
-// but last those whose servers cannot be reached.
+// but first those whose servers are there, and last those of which nothing good is known.
 func (s *Semaphore) names() ([]string, error) {
 	names, err := slots.Permits(s.name, s.permits)
 	if err != nil {
 		return nil, fmt.Errorf("poundlock: %w", err)
 	}
 	rand.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
-	var up, down []string
-	for _, name := range names {
-		if s.client.shardOf(name).up() {
-			up = append(up, name)
-		} else {
-			down = append(down, name)
+	class := func(name string) int {
+		switch g := s.client.shardOf(name); {
+		case g.up():
+			return 0
+		case g.node.Rest() == node.Resting: // to be dialed
+			return 1
 		}
+		return 2
 	}
-	return append(up, down...), nil
+	slices.SortStableFunc(names, func(a, b string) int { return class(a) - class(b) })
+	return names, nil
 }
 
 // shards are those of the permits' locks.

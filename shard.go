@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/poundlock/poundlock/internal/control"
@@ -36,6 +38,8 @@ type runtime interface {
 	LeaseEnd(sessions map[protocol.ID]uint64, k int) time.Time
 	Call(ctx context.Context, to protocol.ID, request []byte) ([]byte, error)
 	WaitAlive(ctx context.Context, k int) error
+	Rest() node.Rest
+	Want()
 	PeerStats() []node.PeerStats
 	Ended(peer protocol.ID, session uint64) node.Cause
 	Clock() (now time.Time, off time.Duration, steps uint64)
@@ -48,16 +52,33 @@ type runtime interface {
 // shardOf is the shard that serves a lock.
 func (c *Client) shardOf(lock string) *shard { return c.shards[c.all.Of(lock)] }
 
-// start starts the node of a shard. follows says that the client had another one, which has ended. answer answers the requests of
+// Clients of several shards dial the servers of a shard when something is wanted of them: a lock, or an answer. Their sessions there end when
+// nothing has been for idleLeases leases, and for leastIdle: then nobody here holds, waits for or keeps a lock of that shard.
+const (
+	idleLeases = 6
+	leastIdle  = time.Minute
+)
+
+// idle is after which time sessions end of which nothing is wanted; 0: never.
+func (c *Client) idle() time.Duration {
+	if len(c.shards) == 1 {
+		return 0
+	}
+	return max(idleLeases*c.config.Lease, leastIdle)
+}
+
+// start starts the node of a shard. idle is for how long it has sessions that nothing is wanted of. follows says that the client had another one, which has ended. answer answers the requests of
 // its servers.
-func (g *shard) start(secret uint64, follows bool, all slots.Shards, c Config, answer func(request []byte) []byte) error {
+func (g *shard) start(
+	secret uint64, idle time.Duration, follows bool, all slots.Shards, c Config, answer func(request []byte) []byte,
+) error {
 	config := all.Node(g.Shard, c.Epoch, c.ClockBound)
 	config.Follows, config.EndWithConnection = follows, c.EndWithConnection
 	if !c.Outlived {
 		config.Process = node.ThisProcess()
 	}
 	config.Secret, config.TLS, config.Label, config.Log = secret, c.TLS, c.Label, c.Log
-	config.Lease, config.ClockBound = c.Lease, c.ClockBound
+	config.Lease, config.Idle, config.ClockBound = c.Lease, idle, c.ClockBound
 	config.Call = func(_ protocol.ID, request []byte) []byte { return answer(request) }
 	n, err := node.Start(config)
 	if err != nil {
@@ -78,8 +99,11 @@ func (g *shard) enough() int {
 	return g.quorum
 }
 
-// up reports whether a quorum can be reached.
+// up reports whether a quorum can be reached. One of a shard that rests is not known to be.
 func (g *shard) up() bool { return g.node.Alive() >= g.enough() }
+
+// rests reports whether this client has no need of the servers now, or is only just dialing them: nothing is wrong there that it knows of.
+func (g *shard) rests() bool { return g.node.Rest() != node.Awake }
 
 // failing is what each server of the shard says when fewer than a quorum can be
 // reached now, else nil.
@@ -96,16 +120,26 @@ func (g *shard) explain(err error) error {
 	return err
 }
 
-// awaitQuorum waits for a quorum of some shard, for QuorumWait. Whoever wants a lock
-// waits for the shard that serves it.
+// nextShard is after which time without a quorum of one shard the next one is dialed as well.
+const nextShard = 250 * time.Millisecond
+
+// awaitQuorum waits for a quorum of some shard, for QuorumWait. It dials one that is chosen at random, and others only
+// while that has none: whoever wants a lock waits for the shard that serves it.
 func (c *Client) awaitQuorum(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, c.config.QuorumWait)
 	defer cancel()
 	results := make(chan error, len(c.shards))
-	for _, g := range c.shards {
+	pause := min(nextShard, c.config.QuorumWait/time.Duration(2*len(c.shards)))
+	for k, i := range rand.Perm(len(c.shards)) {
+		g := c.shards[i]
 		go func() {
 			err := context.Cause(ctx) // who is too late gets nothing, however quick the servers are
 			if err == nil {
+				select {
+				case <-time.After(time.Duration(k) * pause):
+				case <-bounded.Done(): // nothing more is dialed
+				case <-c.closing:
+				}
 				err = g.node.WaitAlive(bounded, g.enough())
 			}
 			results <- g.explain(err)
@@ -143,27 +177,51 @@ func (c *Client) noQuorum(over error, errs []error) error {
 // Healthy returns nil while a quorum of the servers is reachable, of every shard where
 // there are several, and otherwise ErrNoQuorum with what each server said, or ErrClosed.
 // It does not wait: a server that has fallen silent counts until the lease has run out
-// that it gave this client, which is Config.Lease at most.
-func (c *Client) Healthy() error { return c.lacks(1) }
+// that it gave this client, which is Config.Lease at most. A shard that this client has no session with because
+// it wants nothing there counts as it was when it last did; one of which it never wanted anything does not count.
+func (c *Client) Healthy() error { return c.lacks(true) }
 
 // Available is Healthy, but enough is a quorum of any shard: then there are locks that
-// can be had.
-func (c *Client) Available() error { return c.lacks(len(c.shards)) }
+// can be had. The client keeps its sessions with the servers of one such shard while it is asked at least once a minute.
+func (c *Client) Available() error {
+	err := c.lacks(false)
+	ask := c.shards // while no locks can be had it looks everywhere
+	if err == nil {
+		k := slices.IndexFunc(c.shards, (*shard).up)
+		if k < 0 {
+			k = slices.IndexFunc(c.shards, func(g *shard) bool { return g.node.Rest() == node.Resting })
+		}
+		ask = c.shards[max(0, k):][:1]
+	}
+	for _, g := range ask {
+		g.node.Want()
+	}
+	return err
+}
 
-// lacks is what stands in the way at each shard without a quorum if there are k of
-// them, else nil.
-func (c *Client) lacks(k int) error {
-	var errs []error
+// lacks is what stands in the way at each shard without a quorum, nil if there is none, or, unless all are to have
+// one, if another shard has one.
+func (c *Client) lacks(all bool) error {
+	var errs, unused []error
+	found := false
 	for _, g := range c.shards {
-		if err := g.failing(); err != nil {
+		rest, err := g.node.Rest(), g.failing()
+		switch {
+		case err == nil || rest == node.Resting:
+			found = true
+		case rest == node.Unused:
+			unused = append(unused, err)
+		default:
 			errs = append(errs, err)
 		}
 	}
 	switch {
 	case c.closed():
 		return ErrClosed
-	case len(errs) < k:
+	case found && (len(errs) == 0 || !all):
 		return nil
+	case len(errs) == 0:
+		errs = unused
 	}
 	return c.noQuorum(nil, errs)
 }

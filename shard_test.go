@@ -98,6 +98,92 @@ func TestShards(t *testing.T) {
 	}
 }
 
+// connected are the shards whose servers a client has sessions with, and resting those that it need not have any with.
+func connected(c *poundlock.Client) (connected, resting string) {
+	for _, s := range c.Stats().Servers {
+		shard, _, _ := strings.Cut(s.Name, "/")
+		if s.Connected && !strings.HasSuffix(connected, shard) {
+			connected += shard
+		}
+		if s.Resting && !strings.HasSuffix(resting, shard) {
+			resting += shard
+		}
+	}
+	return connected, resting
+}
+
+// Dial dials the servers of one shard, and a lock those of its own.
+func TestShardsOnDemand(t *testing.T) {
+	t.Parallel()
+	c := startShards(t)
+	first := map[string]bool{}
+	for k := 0; k < 50 && len(first) < 2; k++ {
+		client := dial(t, c.config)
+		one, rest := connected(client)
+		if other := map[string]string{"a": "b", "b": "a"}[one]; other == "" || rest != other {
+			t.Fatalf("connected with %q, %q rest", one, rest)
+		}
+		first[one] = true
+		for range 3 { // of each shard, and of what rests and what does not
+			if err := errors.Join(client.Healthy(), client.Available()); err != nil {
+				t.Error(err)
+			}
+			if err := client.Mutex(c.lockOf(one, k)).Do(t.Context(), func(context.Context, *poundlock.Grant) error { return nil }); err != nil {
+				t.Error(err)
+			}
+		}
+		if now, _ := connected(client); now != one {
+			t.Errorf("connected with %q, after locks of %q", now, one)
+		}
+		if _, err := client.Holder(t.Context(), c.lockOf("a", k)); err != nil {
+			t.Error(err)
+		}
+		if _, err := client.Holder(t.Context(), c.lockOf("b", k)); err != nil {
+			t.Error(err)
+		}
+		if now, rest := connected(client); now != "ab" || rest != "" {
+			t.Errorf("connected with %q, %q rest", now, rest)
+		}
+		if err := client.Healthy(); err != nil {
+			t.Error(err)
+		}
+		client.Close()
+	}
+	if len(first) < 2 {
+		t.Errorf("50 clients have dialed shard %v first", first)
+	}
+	client, err := poundlock.Connect(c.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	for end := time.Now().Add(time.Minute); client.Available() != nil; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal(client.Available())
+		}
+	}
+}
+
+// A client that was killed and had locks of every shard is closed at every one.
+func TestCloseKilledOfShards(t *testing.T) {
+	t.Parallel()
+	c := startShards(t)
+	holder, next := dial(t, c.config), dial(t, c.config)
+	for _, shard := range []string{"a", "b"} {
+		if _, err := holder.Mutex(c.lockOf(shard, 0)).Lock(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := poundlock.CloseKilled(t.Context(), c.config, holder.Secret()); err != nil {
+		t.Fatal(err)
+	}
+	for _, shard := range []string{"a", "b"} {
+		if _, err := next.Mutex(c.lockOf(shard, 0)).TryLock(t.Context()); err != nil {
+			t.Errorf("shard %s: %v", shard, err)
+		}
+	}
+}
+
 // takePermits takes those of a semaphore that shard a has, one after the other, and
 // nothing more.
 func (c *sharded) takePermits(t *testing.T, client *poundlock.Client, name string) {

@@ -55,6 +55,7 @@ type Stats struct {
 type ServerStats struct {
 	Name          string
 	Connected     bool // there is a live session
+	Resting       bool // there need not be one: of several shards, this client wants nothing of this one now
 	BytesSent     uint64
 	BytesReceived uint64
 	RoundTrips    Histogram     // of heartbeats, four in a lease
@@ -87,7 +88,7 @@ func (c *Client) Stats() Stats {
 		_, s.ClockStep, _ = g.node.Clock()
 		for _, p := range g.node.PeerStats() {
 			s.Servers = append(s.Servers, ServerStats{
-				Name: p.Name, Connected: p.Connected, BytesSent: p.BytesSent, BytesReceived: p.BytesReceived,
+				Name: p.Name, Connected: p.Connected, Resting: p.Resting, BytesSent: p.BytesSent, BytesReceived: p.BytesReceived,
 				RoundTrips: Histogram(p.RoundTrips), RoundTrip: p.LastRoundTrip,
 			})
 		}

@@ -110,7 +110,7 @@ func (w *wait) connected(name string) error {
 // over is the error of a wait whose time is up.
 func (w *wait) over(err error) error {
 	for _, g := range w.shards {
-		if !g.up() {
+		if !g.up() && !g.rests() {
 			return w.noQuorum(err)
 		}
 	}

@@ -26,7 +26,10 @@ func Client(c *poundlock.Client) prometheus.Collector {
 		o.Counter("client_slow_tokens_total", "Grants whose fencing token took one more round.", s.SlowTokens)
 		o.Truth("client_quorum_reachable", "1 while a quorum of servers, of every shard, can be reached from here.", c.Healthy() == nil)
 		for _, p := range s.Servers {
-			o.Truth("client_server_connected", "1 while there is a live session with the server.", p.Connected, "server", p.Name)
+			if !p.Resting {
+				o.Truth("client_server_connected", "1 while there is a live session with the server; absent while none is needed.",
+					p.Connected, "server", p.Name)
+			}
 			o.Histogram("client_round_trip_seconds", "From a heartbeat to its answer.", histogram.Snapshot(p.RoundTrips), "server", p.Name)
 			o.Traffic("client_network_bytes_total", "Bytes of frames from and to a server, after the handshake.",
 				p.BytesSent, p.BytesReceived, "server", p.Name)

@@ -222,8 +222,8 @@ func (f *fakeNode) eject(name string) {
 	f.calls <- u.Ejected
 }
 
-func (f *fakeNode) ID() protocol.ID               { return 1 << 62 }
-func (f *fakeNode) Gathering() bool               { return false }
+func (f *fakeNode) ID() protocol.ID { return 1 << 62 }
+func (f *fakeNode) Gathering() bool { return false }
 
 func (f *fakeNode) Rest() node.Rest {
 	f.mu.Lock()

@@ -19,10 +19,10 @@ import (
 	"github.com/poundlock/poundlock/server"
 )
 
-// members is how many servers there are.
+// members is how many servers there are, or how many in each shard.
 const members = 4
 
-// A cluster is four servers, the processes of the clients, and a client of this process.
+// A cluster is four processes of servers, each with one of every shard, the processes of the clients, and a client of this process.
 type cluster struct {
 	plan    plan
 	table   []node.Peer
@@ -34,11 +34,12 @@ type cluster struct {
 // spareFiles are what a process has open beside its connections.
 const spareFiles = 100
 
-// divide says how many clients each process has, at least two processes, within the limit on open files.
-func divide(clients, limit int) ([]int, error) {
-	room := (limit - spareFiles) / members
-	if limit < clients+spareFiles || room < 1 {
-		return nil, fmt.Errorf("%d clients: a server may have %d files open: raise the limit (ulimit -n %d), or want fewer", clients, limit, clients+spareFiles)
+// divide says how many clients each process has, at least two processes, within the limit on open files. Each client has sessions with the
+// servers of so many shards at most.
+func divide(clients, shards, limit int) ([]int, error) {
+	room, most := (limit-spareFiles)/members/shards, clients*shards+spareFiles
+	if limit < most || room < 1 {
+		return nil, fmt.Errorf("%d clients: a server may have %d files open: raise the limit (ulimit -n %d), or want fewer", clients, limit, most)
 	}
 	k := min(clients, max(2, (clients+room-1)/room))
 	counts := make([]int, k)
@@ -61,19 +62,26 @@ func start(ctx context.Context, p plan) (_ *cluster, err error) {
 	if err != nil {
 		return nil, err
 	}
-	counts, err := divide(p.clients, limit)
+	shards := max(1, p.shards)
+	counts, err := divide(p.clients, min(shards, p.few+1), limit) // one more, which Dial has chosen
 	if err != nil {
 		return nil, err
 	}
-	addrs, err := freeaddr.Find(members)
+	addrs, err := freeaddr.Find(members * shards)
 	if err != nil {
 		return nil, err
 	}
 	c := &cluster{plan: p}
 	var text []string
+	names := make([][]string, members) // of the servers of each process
 	for i, a := range addrs {
-		c.table = append(c.table, node.Peer{Name: fmt.Sprintf("s%d", i+1), Addr: a})
-		text = append(text, fmt.Sprintf("s%d=%s", i+1, a))
+		name := fmt.Sprintf("s%d", i%members+1)
+		if p.shards > 0 {
+			name = fmt.Sprintf("g%d/%s", i/members+1, name)
+		}
+		c.table = append(c.table, node.Peer{Name: name, Addr: a})
+		text = append(text, name+"="+a)
+		names[i%members] = append(names[i%members], name)
 	}
 	defer func() {
 		if err != nil {
@@ -82,7 +90,7 @@ func start(ctx context.Context, p plan) (_ *cluster, err error) {
 	}()
 	servers := strings.Join(text, ",")
 	c.servers, err = load.StartTeam[report](members, "server", func(i int) []string {
-		return []string{serverRole, "--name", c.table[i].Name, "--servers", servers, "--sessions", fmt.Sprint(p.clients + spareFiles)}
+		return []string{serverRole, "--names", strings.Join(names[i], ","), "--servers", servers, "--sessions", fmt.Sprint(p.clients + spareFiles)}
 	})
 	if err != nil {
 		return nil, err
@@ -163,17 +171,16 @@ func (c *cluster) profile(ctx context.Context, begins bool) error {
 // crowdLabel is the label of the clients that are counted: those of this process are not.
 const crowdLabel = "crowd"
 
-// sessions is how many of the clients the server with the fewest has a session with.
-func (c *cluster) sessions(ctx context.Context) (least int, each string, err error) {
+// count is how many of the clients each server has a session with.
+func (c *cluster) count(ctx context.Context) (each []int, err error) {
 	o, err := server.Observe(server.AskConfig{Servers: c.table, Timeout: 30 * time.Second, Label: "count"})
 	if err != nil {
-		return 0, "", err
+		return nil, err
 	}
 	defer o.Close()
-	least = -1
 	for _, a := range o.Sessions(ctx) {
 		if a.Err != nil {
-			return 0, "", fmt.Errorf("%s: %w", a.Server.Name, a.Err)
+			return nil, fmt.Errorf("%s: %w", a.Server.Name, a.Err)
 		}
 		k := 0
 		for _, s := range a.Status.Sessions {
@@ -181,12 +188,9 @@ func (c *cluster) sessions(ctx context.Context) (least int, each string, err err
 				k++
 			}
 		}
-		if least < 0 || k < least {
-			least = k
-		}
-		each += fmt.Sprintf("%s %d  ", a.Server.Name, k)
+		each = append(each, k)
 	}
-	return least, strings.TrimSpace(each), nil
+	return each, nil
 }
 
 // A look is one acquire beside.

@@ -4,14 +4,17 @@
 //	go run ./bench/crowd idle     [--clients 2000] [--each 0] [--for 30s]
 //	go run ./bench/crowd held     [--clients 20] [--locks 100000] [--for 30s]
 //	go run ./bench/crowd overload [--clients 8] [--held 1000] [--times 1,2,4] [--for 30s]
+//	go run ./bench/crowd shards   [--clients 1000] [--shards 25] [--few 3] [--for 30s]
 //
 // idle: clients that hold no lock, or --each of them, and do nothing: what they cost in processor time, whether all sessions and
 // locks last, and how long an acquire beside them takes. held: few clients that hold many locks, and what a lock takes of memory
 // at a server and at its client. overload: in turns what the machine can do, by clients that ask as soon as they were
 // answered, and clients that ask so many times as often, whether they are answered or not, while the first one of
 // each process has locks that it holds all the time. An acquire that takes longer than --patience is given up, and does not count.
+// shards: clients that acquire something about every second, each in a few of the shards: how many sessions that makes, how long an
+// acquire takes that is the first one of its client in a shard, and another one, and whether all sessions end when nothing has been wanted for a while.
 //
-// Four servers are processes of their own, and the clients are divided among as many as the limit on open files asks for, at
+// Four servers are processes of their own, of shards one of each in every process, and the clients are divided among as many as the limit on open files asks for, at
 // least two. All is on loopback, without TLS. An acquire beside is one of a client of this process, --pace times a second.
 //
 // The exit status is 1 when something failed or is not as claimed, 2 when it was called wrongly. Claims are for two
@@ -49,12 +52,15 @@ type plan struct {
 	lease    time.Duration
 	patience time.Duration
 	pace     int // acquires beside, a second
+	shards   int // 0: the servers are in none
+	few      int // shards that each client wants something of
+	rests    bool
 	slack    float64
 	profile  string
 }
 
 // parts are what may be measured.
-var parts = map[string]func(context.Context, plan) (*table, error){"idle": stay, "held": stay, "overload": overload}
+var parts = map[string]func(context.Context, plan) (*table, error){"idle": stay, "held": stay, "overload": overload, "shards": visit}
 
 func main() {
 	if len(os.Args) > 1 {
@@ -90,10 +96,10 @@ func end(err error) {
 // parse reads a command line, and names what cannot be.
 func parse(args []string, errors io.Writer) (p plan, asJSON bool, err error) {
 	if len(args) == 0 || parts[args[0]] == nil {
-		return p, false, fmt.Errorf("%q: want idle, held or overload, and then flags", strings.Join(args, " "))
+		return p, false, fmt.Errorf("%q: want idle, held, overload or shards, and then flags", strings.Join(args, " "))
 	}
 	p.part = args[0]
-	usual := map[string]int{"idle": 2000, "held": 20, "overload": 8}
+	usual := map[string]int{"idle": 2000, "held": 20, "overload": 8, "shards": 1000}
 	f := flag.NewFlagSet("crowd "+p.part, flag.ContinueOnError)
 	f.SetOutput(errors)
 	f.IntVar(&p.clients, "clients", usual[p.part], "`number` of clients")
@@ -113,6 +119,10 @@ func parse(args []string, errors io.Writer) (p plan, asJSON bool, err error) {
 		f.IntVar(&p.held, "held", 1000, "`number` of locks that the first client of each process holds throughout")
 		f.StringVar(&times, "times", times, "`factors` of what the machine can do that are asked of it, with commas")
 		f.DurationVar(&p.patience, "patience", time.Second, "how long an acquire may take that counts")
+	case "shards":
+		f.IntVar(&p.shards, "shards", 25, "`number` of shards, of four servers each")
+		f.IntVar(&p.few, "few", 3, "`number` of shards that each client wants something of")
+		f.BoolVar(&p.rests, "rests", true, "wait until clients that want nothing have no session, which takes a minute")
 	}
 	if err := f.Parse(args[1:]); err != nil {
 		return p, false, err
@@ -145,6 +155,10 @@ func (p plan) wrong(rest []string) error {
 		return fmt.Errorf("--lease %v: want 100ms to 10m", p.lease)
 	case p.part == "overload" && (p.patience < time.Millisecond || p.patience > time.Minute):
 		return fmt.Errorf("--patience %v: want 1ms to 1m", p.patience)
+	case p.part == "shards" && (p.shards < 2 || p.shards > 256):
+		return fmt.Errorf("--shards %d: want 2 to 256", p.shards)
+	case p.part == "shards" && (p.few < 1 || p.few > p.shards):
+		return fmt.Errorf("--few %d: want 1 to %d, which is all", p.few, p.shards)
 	case p.pace < 1 || p.pace > 1000:
 		return fmt.Errorf("--pace %d: want 1 to 1000", p.pace)
 	case !(p.slack >= 1 && p.slack <= 1000):

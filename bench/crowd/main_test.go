@@ -78,6 +78,15 @@ func TestOverload(t *testing.T) {
 	want(t, f, "3x: of the best", some)
 }
 
+func TestShards(t *testing.T) {
+	f := run(t, "shards", "--clients", "20", "--shards", "5", "--few", "2", "--for", "1s", "--rests=false")
+	want(t, f, "sessions that Dial makes", func(v float64) bool { return v >= 20*3 && v < 20*5*members })
+	want(t, f, "sessions with those that something is wanted of", func(v float64) bool { return v >= 20*3 && v < 20*5*members })
+	want(t, f, "acquires", some)
+	want(t, f, "acquires that failed", none)
+	want(t, f, "the first one in a shard, median", some)
+}
+
 func TestDivide(t *testing.T) {
 	for _, x := range []struct {
 		clients, limit int
@@ -88,19 +97,25 @@ func TestDivide(t *testing.T) {
 		{800, 1024, []int{200, 200, 200, 200}},
 		{10_000, 20_000, []int{3334, 3333, 3333}},
 	} {
-		got, err := divide(x.clients, x.limit)
+		got, err := divide(x.clients, 1, x.limit)
 		if err != nil || len(got) != len(x.want) || got[0] != x.want[0] {
 			t.Errorf("%d clients with %d files: %v, %v, want %v", x.clients, x.limit, got, err, x.want)
 		}
 	}
-	if _, err := divide(1000, 1024); err == nil || !strings.Contains(err.Error(), "ulimit -n 1100") {
+	if got, err := divide(1000, 4, 20_000); err != nil || len(got) != 2 {
+		t.Errorf("clients of four shards: %v, %v", got, err)
+	}
+	if got, err := divide(4000, 4, 20_000); err != nil || len(got) != 4 {
+		t.Errorf("many clients of four shards: %v, %v", got, err)
+	}
+	if _, err := divide(1000, 1, 1024); err == nil || !strings.Contains(err.Error(), "ulimit -n 1100") {
 		t.Errorf("more clients than files: %v", err)
 	}
 }
 
 func TestWrongArguments(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                           "want idle, held or overload",
+		"":                           "want idle, held, overload or shards",
 		"busy":                       `"busy"`,
 		"idle --clients 0":           "--clients 0",
 		"held --locks 65537000":      "--locks 65537000",
@@ -113,6 +128,8 @@ func TestWrongArguments(t *testing.T) {
 		"idle --each -1":             "--each -1",
 		"overload --held 100000":     "--held 100000",
 		"idle more":                  `"more"`,
+		"shards --shards 1":          "--shards 1",
+		"shards --shards 5 --few 6":  "--few 6",
 		"overload --times 1,2,1000x": "--times",
 	} {
 		if _, _, err := parse(strings.Fields(text), io.Discard); err == nil || !strings.Contains(err.Error(), want) {

@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"runtime/pprof"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -42,6 +43,8 @@ type order struct {
 	Rate    float64       `json:",omitempty"` // a second
 	Users   int           `json:",omitempty"`
 	Within  time.Duration `json:",omitempty"` // an acquire is given up after that
+	Visit   time.Duration `json:",omitempty"` // for so long: each client acquires now and then what belongs to Few shards
+	Few     int           `json:",omitempty"`
 }
 
 // A report is what a process answers.
@@ -55,13 +58,15 @@ type report struct {
 	Asked   int           `json:",omitempty"`
 	Granted int           `json:",omitempty"` // in time
 	Failed  string        `json:",omitempty"` // why one of the others was not
+	// How long the acquires took that were the first ones of their client in their shard, and the others.
+	First, Later []time.Duration `json:",omitempty"`
 }
 
 // playRole returns if role is none.
 func playRole(role string, args []string) {
 	switch role {
 	case serverRole:
-		end(runServer(args))
+		end(runServers(args))
 	case clientsRole:
 		end(runClients(args))
 	}
@@ -129,10 +134,10 @@ func profile(path string) error {
 	return pprof.StartCPUProfile(f)
 }
 
-// runServer is the life of a server.
-func runServer(args []string) error {
+// runServers is the life of a process of servers.
+func runServers(args []string) error {
 	f := flag.NewFlagSet(serverRole, flag.ExitOnError)
-	name, table := f.String("name", "", ""), f.String("servers", "", "")
+	names, table := f.String("names", "", ""), f.String("servers", "", "")
 	sessions := f.Int("sessions", 0, "")
 	if err := f.Parse(args); err != nil {
 		return err
@@ -141,14 +146,17 @@ func runServer(args []string) error {
 	if err != nil {
 		return err
 	}
-	s, err := server.New(server.Config{Name: *name, Servers: servers, MaxSessions: 2 * *sessions, MaxSessionsOfOne: *sessions})
-	if err != nil {
-		return err
-	}
 	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- s.Run(ctx) }()
-	err = obey(func(order) (report, error) {
+	defer stop()
+	ended := make(chan error, len(servers))
+	for name := range strings.SplitSeq(*names, ",") {
+		s, err := server.New(server.Config{Name: name, Servers: servers, MaxSessions: 2 * *sessions, MaxSessionsOfOne: *sessions})
+		if err != nil {
+			return err
+		}
+		go func() { ended <- s.Run(ctx) }()
+	}
+	return obey(func(order) (report, error) {
 		select {
 		case err := <-ended:
 			return report{}, err
@@ -156,8 +164,6 @@ func runServer(args []string) error {
 			return report{}, nil
 		}
 	})
-	stop()
-	return err
 }
 
 // clients are those of one process.
@@ -194,6 +200,8 @@ func (c *clients) do(o order) (report, error) {
 		return c.ask(o.Ask, func(end time.Time, one func(context.Context)) { users(o.Users, o.Within, end, one) }), nil
 	case o.Ask > 0:
 		return c.ask(o.Ask, func(end time.Time, one func(context.Context)) { arrive(o.Rate, o.Within, end, one) }), nil
+	case o.Visit > 0:
+		return c.visit(o.Visit, o.Few), nil
 	case o.Look:
 		return c.look(), nil
 	}

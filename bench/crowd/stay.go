@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/poundlock/poundlock/bench/load"
@@ -56,20 +58,16 @@ func stay(ctx context.Context, p plan) (*table, error) {
 		return nil, err
 	}
 	ofServers, ofClients := processorTimes(servers2)-processorTimes(servers), processorTimes(clients2)-processorTimes(clients)
-	perClient := func(d time.Duration) float64 {
-		return float64(d.Microseconds()) / length.Seconds() / float64(p.clients)
-	}
-	t.value("processor time of the servers, a client and second", perClient(ofServers), "us")
-	t.value("processor time of its own, a client and second", perClient(ofClients), "us")
+	all := t.processor(ofServers, ofClients, p.clients, length)
 	if p.part == "idle" {
-		t.value("processor time, a client and second", perClient(ofServers+ofClients), "us").atMost(100)
+		all.atMost(100)
 	}
 	t.beside(looks)
-	alive, by, err := c.sessions(ctx)
+	alive, err := c.count(ctx)
 	if err != nil {
 		return nil, err
 	}
-	t.value("sessions at the server with the fewest", float64(alive), "").atLeast(float64(p.clients)).note(by)
+	t.value("sessions at the server with the fewest", float64(slices.Min(alive)), "").atLeast(float64(p.clients)).note(fmt.Sprint(alive))
 	if each > 0 {
 		lost := sum(clients2, func(r report) int { return r.Lost })
 		t.value("locks held", float64(sum(clients2, func(r report) int { return r.Held })), "")
@@ -88,6 +86,16 @@ func stay(ctx context.Context, p plan) (*table, error) {
 		}
 	}
 	return t, nil
+}
+
+// processor adds the processor time that servers and clients have taken in all, within a time.
+func (t *table) processor(ofServers, ofClients time.Duration, clients int, length time.Duration) (all *row) {
+	perClient := func(d time.Duration) float64 {
+		return float64(d.Microseconds()) / length.Seconds() / float64(clients)
+	}
+	t.value("processor time of the servers, a client and second", perClient(ofServers), "us")
+	t.value("processor time of its own, a client and second", perClient(ofClients), "us")
+	return t.value("processor time, a client and second", perClient(ofServers+ofClients), "us")
 }
 
 // why is why some lock was lost.

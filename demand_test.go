@@ -46,7 +46,7 @@ func TestDialOne(t *testing.T) {
 		want   error
 	}{
 		"all are up":   {0, 0, 1, 1, nil},
-		"one is up":    {24, 25 * nextShard, 1, 25, nil},
+		"one is up":    {24, 5 * nextShards, 1, 25, nil},
 		"all are down": {25, 10 * time.Second, 25, 25, ErrNoQuorum},
 	} {
 		t.Run(name, func(t *testing.T) {

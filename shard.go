@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/bits"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -120,8 +121,8 @@ func (g *shard) explain(err error) error {
 	return err
 }
 
-// nextShard is after which time without a quorum of one shard the next one is dialed as well.
-const nextShard = 250 * time.Millisecond
+// nextShards is after which time without a quorum as many more shards are dialed as have been.
+const nextShards = 500 * time.Millisecond
 
 // awaitQuorum waits for a quorum of some shard, for QuorumWait. It dials one that is chosen at random, and others only
 // while that has none: whoever wants a lock waits for the shard that serves it.
@@ -129,14 +130,14 @@ func (c *Client) awaitQuorum(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, c.config.QuorumWait)
 	defer cancel()
 	results := make(chan error, len(c.shards))
-	pause := min(nextShard, c.config.QuorumWait/time.Duration(2*len(c.shards)))
+	pause := min(nextShards, c.config.QuorumWait/time.Duration(2*bits.Len(uint(len(c.shards)))))
 	for k, i := range rand.Perm(len(c.shards)) {
 		g := c.shards[i]
 		go func() {
 			err := context.Cause(ctx) // who is too late gets nothing, however quick the servers are
 			if err == nil {
 				select {
-				case <-time.After(time.Duration(k) * pause):
+				case <-time.After(time.Duration(bits.Len(uint(k))) * pause):
 				case <-bounded.Done(): // nothing more is dialed
 				case <-c.closing:
 				}

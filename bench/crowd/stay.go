@@ -58,7 +58,7 @@ func stay(ctx context.Context, p plan) (*table, error) {
 		return nil, err
 	}
 	ofServers, ofClients := processorTimes(servers2)-processorTimes(servers), processorTimes(clients2)-processorTimes(clients)
-	all := t.processor(ofServers, ofClients, p.clients, length)
+	all := t.processor("", ofServers, ofClients, p.clients, length)
 	if p.part == "idle" {
 		all.atMost(100)
 	}
@@ -89,13 +89,13 @@ func stay(ctx context.Context, p plan) (*table, error) {
 }
 
 // processor adds the processor time that servers and clients have taken in all, within a time.
-func (t *table) processor(ofServers, ofClients time.Duration, clients int, length time.Duration) (all *row) {
+func (t *table) processor(when string, ofServers, ofClients time.Duration, clients int, length time.Duration) (all *row) {
 	perClient := func(d time.Duration) float64 {
 		return float64(d.Microseconds()) / length.Seconds() / float64(clients)
 	}
-	t.value("processor time of the servers, a client and second", perClient(ofServers), "us")
-	t.value("processor time of its own, a client and second", perClient(ofClients), "us")
-	return t.value("processor time, a client and second", perClient(ofServers+ofClients), "us")
+	t.value(when+"processor time of the servers, a client and second", perClient(ofServers), "us")
+	t.value(when+"processor time of its own, a client and second", perClient(ofClients), "us")
+	return t.value(when+"processor time, a client and second", perClient(ofServers+ofClients), "us")
 }
 
 // why is why some lock was lost.

@@ -33,6 +33,10 @@ func TestIdle(t *testing.T) {
 		if got := c.idle(); got != x.want {
 			t.Errorf("%d shards, leases of %v: %v, want %v", x.shards, x.lease, got, x.want)
 		}
+		c.config.KeepSessions = true
+		if got := c.idle(); got != 0 {
+			t.Errorf("%d shards, whose sessions are kept: %v, want 0", x.shards, got)
+		}
 	}
 }
 

@@ -81,6 +81,9 @@ type Config struct {
 	// it is unlocked, after its grace too. It is for a user who unlocks in the end, and
 	// may not meet another one inside.
 	AwaitUnlock bool
+	// KeepSessions has a client of several shards dial the servers of all of them at once, and keep its sessions where it wants
+	// nothing. It is for a client that watches servers, or whose first lock in a shard must not wait for a connection. Otherwise see Dial.
+	KeepSessions bool
 	// Label says who this is, to people: at most 1024 bytes of UTF-8 without control
 	// characters. Default: host name and process id.
 	Label     string
@@ -138,7 +141,7 @@ func Dial(ctx context.Context, config Config) (*Client, error) {
 // the servers until it is closed. Its error is about the configuration.
 func Connect(config Config) (*Client, error) {
 	c, err := open(config)
-	if err == nil && len(c.shards) > 1 { // the servers of one are dialed anyway
+	if err == nil && c.idle() > 0 { // otherwise all servers are dialed anyway
 		go func() { _ = c.awaitQuorum(context.Background()) }()
 	}
 	return c, err

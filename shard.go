@@ -62,7 +62,7 @@ const (
 
 // idle is after which time sessions end of which nothing is wanted; 0: never.
 func (c *Client) idle() time.Duration {
-	if len(c.shards) == 1 {
+	if len(c.shards) == 1 || c.config.KeepSessions {
 		return 0
 	}
 	return max(idleLeases*c.config.Lease, leastIdle)
@@ -178,8 +178,8 @@ func (c *Client) noQuorum(over error, errs []error) error {
 // Healthy returns nil while a quorum of the servers is reachable, of every shard where
 // there are several, and otherwise ErrNoQuorum with what each server said, or ErrClosed.
 // It does not wait: a server that has fallen silent counts until the lease has run out
-// that it gave this client, which is Config.Lease at most. A shard that this client has no session with because
-// it wants nothing there counts as it was when it last did; one of which it never wanted anything does not count.
+// that it gave this client, which is Config.Lease at most. Unless Config.KeepSessions, a shard that this client has no
+// session with because it wants nothing there counts as it was when it last did; one of which it never wanted anything does not count.
 func (c *Client) Healthy() error { return c.lacks(true) }
 
 // Available is Healthy, but enough is a quorum of any shard: then there are locks that

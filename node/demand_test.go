@@ -86,43 +86,47 @@ func (g *sleeper) leave(name string, u *probe) {
 // A client that dials on demand has no session until something is wanted, and none when nothing has been for a while. What is wanted then waits
 // for dials, and for nothing else. That is no trouble, which a log would tell of.
 func TestOnDemand(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newSleeper(t, nil)
-		time.Sleep(2 * sleepIdle)
-		g.want(0, 0)
-		for k := range 3 {
-			u, took := g.enter("a")
-			if took > 4*sleepDelay {
-				t.Errorf("entered after %v", took)
-			}
-			g.leave("a", u)
-			time.Sleep(sleepIdle / 2)
-			u, _ = g.enter("a")
-			g.want(4, 4*(k+1))
-			g.leave("a", u)
-			time.Sleep(sleepIdle - time.Nanosecond)
-			g.want(4, 4*(k+1))
-			time.Sleep(sleepDelay) // the good-byes are on their way
-			g.want(0, 4*(k+1))
-			if k := g.node.Instances(); k != 0 {
-				t.Errorf("%d processes of locks", k)
-			}
-			time.Sleep(10 * sleepIdle)
-			g.want(0, 4*(k+1))
+	for _, option := range []bool{false, true} { // with it a session ends with its connection, or before
+		synctest.Test(t, func(t *testing.T) { onDemand(t, newSleeper(t, func(c *node.Config) { c.EndWithConnection = option })) })
+	}
+}
+
+func onDemand(t *testing.T, g *sleeper) {
+	t.Helper()
+	time.Sleep(2 * sleepIdle)
+	g.want(0, 0)
+	for k := range 3 {
+		u, took := g.enter("a")
+		if took > 4*sleepDelay {
+			t.Errorf("entered after %v", took)
 		}
-		st := g.node.Stats()
-		if st.SessionsBegan != 12 || st.SessionsEnded["idle"] != 12 {
-			t.Errorf("%d sessions began, ended: %v", st.SessionsBegan, st.SessionsEnded)
+		g.leave("a", u)
+		time.Sleep(sleepIdle / 2)
+		u, _ = g.enter("a")
+		g.want(4, 4*(k+1))
+		g.leave("a", u)
+		time.Sleep(sleepIdle - time.Nanosecond)
+		g.want(4, 4*(k+1))
+		time.Sleep(sleepDelay) // the good-byes are on their way
+		g.want(0, 4*(k+1))
+		if k := g.node.Instances(); k != 0 {
+			t.Errorf("%d processes of locks", k)
 		}
-		for _, m := range g.wire.running {
-			if st := m.Stats(); st.SessionsEnded["bye"] != 3 {
-				t.Errorf("ended at a member: %v", st.SessionsEnded)
-			}
+		time.Sleep(10 * sleepIdle)
+		g.want(0, 4*(k+1))
+	}
+	st := g.node.Stats()
+	if st.SessionsBegan != 12 || st.SessionsEnded["idle"] != 12 {
+		t.Errorf("%d sessions began, ended: %v", st.SessionsBegan, st.SessionsEnded)
+	}
+	for _, m := range g.wire.running {
+		if st := m.Stats(); st.SessionsEnded["bye"] != 3 {
+			t.Errorf("ended at a member: %v", st.SessionsEnded)
 		}
-		if strings.Contains(g.log.String(), "WARN") {
-			t.Errorf("the log:\n%s", g.log.String())
-		}
-	})
+	}
+	if strings.Contains(g.log.String(), "WARN") {
+		t.Errorf("the log:\n%s", g.log.String())
+	}
 }
 
 // Without Idle a client dials at once, and stays.

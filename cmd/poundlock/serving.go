@@ -44,6 +44,7 @@ func (f *serveFlags) open(ctx context.Context, cluster poundlock.Config) (*servi
 	if f.api != "" || f.admin != "" {
 		cluster.Lease, cluster.Label = f.c.Lease, "server "+f.c.Name
 		cluster.Outlived = true                         // by those who call the API
+		cluster.KeepSessions = true                     // its metrics watch every shard
 		cluster.Log = f.log.With("component", "client") // its sessions are not the server's
 		x.client, err = poundlock.Connect(cluster)
 	}

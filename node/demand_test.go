@@ -406,7 +406,7 @@ func TestWrongIdle(t *testing.T) {
 	peers := []node.Peer{{Name: "s1", Addr: "s1"}}
 	for _, c := range []node.Config{{ID: 0, Idle: time.Second}, {Secret: 1, Idle: -1}} {
 		c.Hosts, c.Peers = mutexes(node.HostOf(keeper(nil))), peers
-		if _, err := node.Start(c); err == nil || !strings.Contains(err.Error(), fmt.Sprint("Idle is ", c.Idle)) {
+		if _, err := node.Start(c); err == nil || !strings.Contains(err.Error(), fmt.Sprint("the idle time ", c.Idle)) {
 			t.Errorf("%v", err)
 		}
 	}

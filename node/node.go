@@ -385,7 +385,7 @@ func (c *Config) complete() error {
 	case !c.member() && c.Listener != nil:
 		return errors.New("a client does not listen")
 	case c.Idle < 0 || c.Idle > 0 && c.member():
-		return fmt.Errorf("Idle is %v: want 0 or more, at a client, and 0 at a member", c.Idle)
+		return fmt.Errorf("the idle time %v: want 0 or more at a client, and 0 at a member", c.Idle)
 	case c.EndWithConnection && (c.member() || c.anyHost().Info().Detector != protocol.LeaseDetector):
 		return errors.New("EndWithConnection is for clients with leases")
 	case c.Journal != nil && (!c.member() || !onlyReplicas(c.Hosts) || c.Orphan == nil):

@@ -57,7 +57,8 @@ func (g *Grant) Token() uint64 { return g.s.holds[0].token }
 // Context is cancelled with a cause that is ErrLost and names the lock, before any
 // server can give that lock away; with cause context.Canceled by Unlock. What is
 // done under the lock should use it; what is written should also carry a token,
-// because this process may be stopped between a look at the context and the write.
+// because this process may be stopped between a look at the context and the write. It is
+// made by the first call: a grant whose context nobody wants has none, and takes less memory.
 func (g *Grant) Context() context.Context { return g.s.context(false) }
 
 // LeaseEnd is the instant until which the grant is held even if this process hears
@@ -77,7 +78,7 @@ func (g *Grant) LeaveBy() time.Time { return g.s.leaveBy() }
 // be durable before. A second Unlock returns ErrUnlocked.
 func (g *Grant) Unlock() error { return g.s.unlock() }
 
-// A hold is what one section has of one lock: a place in its line, and then a share of a stay.
+// A hold is what one section has of one lock: a place among those that wait, and then a share of a stay.
 type hold struct {
 	section *section
 	entered time.Duration // after Client.began; constant once Lock has returned, as token

@@ -54,6 +54,7 @@ func TestDowngradeLetsReadersIn(t *testing.T) {
 	known("the writer waits", func(book status.Lock) bool { return len(book.Waiters) == 1 && book.Group == "" })
 	readHere, readThere := come(here.RWMutex("book").RLock), come(there.RWMutex("book").RLock)
 	known("a reader waits behind it", func(book status.Lock) bool { return len(book.Waiters) == 2 })
+	eventually(t, "a reader here waits, too", func() bool { return here.Stats().Wanted == 1 })
 	if err := first.Downgrade(poundlock.Shared); err != nil {
 		t.Fatal(err)
 	}

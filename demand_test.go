@@ -43,15 +43,19 @@ func TestIdle(t *testing.T) {
 // TestDialOne: one shard that has a quorum is enough, and others are dialed only while it has none. Where there is none anywhere, all are.
 func TestDialOne(t *testing.T) {
 	for name, x := range map[string]struct {
-		down   int // shards
+		down   int           // shards
+		wait   time.Duration // 0: without end
+		keep   bool          // sessions
 		within time.Duration
 		least  int // of shards that are dialed
 		most   int
 		want   error
 	}{
-		"all are up":   {0, 0, 1, 1, nil},
-		"one is up":    {24, 5 * nextShards, 1, 25, nil},
-		"all are down": {25, 10 * time.Second, 25, 25, ErrNoQuorum},
+		"all are up":                  {0, 0, false, 0, 1, 1, nil},
+		"one is up":                   {24, 0, false, 5 * nextShards, 1, 25, nil},
+		"one is up, for who hurries":  {24, 300 * time.Millisecond, false, 200 * time.Millisecond, 1, 25, nil},
+		"one is up, among all dialed": {24, 0, true, 0, 1, 25, nil},
+		"all are down":                {25, 0, false, 10 * time.Second, 25, 25, ErrNoQuorum},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -59,8 +63,15 @@ func TestDialOne(t *testing.T) {
 				for _, f := range fakes[:x.down] {
 					f.down()
 				}
+				c.config.KeepSessions = x.keep
+				ctx, cancel := context.WithCancel(t.Context())
+				if x.wait > 0 {
+					ctx, cancel = context.WithTimeout(t.Context(), x.wait)
+				}
+				defer cancel()
 				began := time.Now()
-				err := c.awaitQuorum(t.Context())
+				err := c.awaitQuorum(ctx)
+				synctest.Wait()
 				if took := time.Since(began); !errors.Is(err, x.want) || took > x.within {
 					t.Errorf("%v after %v: want %v within %v", err, took, x.want, x.within)
 				}
@@ -149,6 +160,22 @@ func TestTooLateForOneThatRests(t *testing.T) {
 	if wantIs(t, err, ErrNotAcquired); errors.Is(err, ErrNoQuorum) {
 		t.Error(err)
 	}
+}
+
+// TestTryOfThoseWhoRest: an attempt that has waited for servers in vain says so, although nobody has refused it.
+func TestTryOfThoseWhoRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, fakes := shardsOf(t, 2)
+		for _, f := range fakes {
+			f.rests(node.Unused)
+		}
+		began := time.Now()
+		_, err := c.Mutex("a").TryLock(t.Context())
+		wantIs(t, err, ErrNoQuorum)
+		if took := time.Since(began); took != c.patience() {
+			t.Errorf("after %v, want %v", took, c.patience())
+		}
+	})
 }
 
 // TestPermitsOfThoseWhoRest: permits whose servers are there come first, and last those of servers that nothing good is known of.

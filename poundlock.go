@@ -239,6 +239,12 @@ func (c *Config) complete() error {
 	return nil
 }
 
+// EndsWithProcess reports whether servers may give the locks of this client to others as soon as this process was killed, and not
+// only when its lease has ended: see Config.EndWithConnection and Config.Outlived.
+func (c *Client) EndsWithProcess() bool {
+	return len(c.all) > 0 && (c.config.EndWithConnection || !c.config.Outlived)
+}
+
 // ID is the name of this client in the status of the cluster. No two clients
 // have the same one.
 func (c *Client) ID() string { return idText(c.id) }

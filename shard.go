@@ -130,7 +130,14 @@ func (c *Client) awaitQuorum(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, c.config.QuorumWait)
 	defer cancel()
 	results := make(chan error, len(c.shards))
-	pause := min(nextShards, c.config.QuorumWait/time.Duration(2*bits.Len(uint(len(c.shards)))))
+	left := c.config.QuorumWait
+	if end, bounded := ctx.Deadline(); bounded {
+		left = min(left, time.Until(end))
+	}
+	pause := min(nextShards, left/time.Duration(2*bits.Len(uint(len(c.shards)))))
+	if c.idle() == 0 {
+		pause = 0 // all are dialed anyway
+	}
 	for k, i := range rand.Perm(len(c.shards)) {
 		g := c.shards[i]
 		go func() {
@@ -140,6 +147,8 @@ func (c *Client) awaitQuorum(ctx context.Context) error {
 				case <-time.After(time.Duration(bits.Len(uint(k))) * pause):
 				case <-bounded.Done(): // nothing more is dialed
 				case <-c.closing:
+					results <- ErrClosed
+					return
 				}
 				err = g.node.WaitAlive(bounded, g.enough())
 			}
@@ -206,7 +215,8 @@ func (c *Client) lacks(all bool) error {
 	var errs, unused []error
 	found := false
 	for _, g := range c.shards {
-		rest, err := g.node.Rest(), g.failing()
+		err := g.failing()
+		rest := g.node.Rest() // after that: it may have begun to rest meanwhile
 		switch {
 		case err == nil || rest == node.Resting:
 			found = true

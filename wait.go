@@ -110,7 +110,7 @@ func (w *wait) connected(name string) error {
 // over is the error of a wait whose time is up.
 func (w *wait) over(err error) error {
 	for _, g := range w.shards {
-		if !g.up() && !g.rests() {
+		if !g.up() && (!w.since.IsZero() || !g.rests()) { // it has waited without a quorum, whatever is known of why
 			return w.noQuorum(err)
 		}
 	}

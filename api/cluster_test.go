@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -70,6 +71,7 @@ type daemon struct {
 
 func startDaemon(t testing.TB, c poundlock.Config, l api.Limits) *daemon {
 	t.Helper()
+	c.Outlived = true
 	client, err := poundlock.Connect(c)
 	if err != nil {
 		t.Fatal(err)
@@ -152,5 +154,32 @@ func wantFailure(t testing.TB, what string, err error, code connect.Code, reason
 	}
 	if err == nil || connect.CodeOf(err) != code || got != reason {
 		t.Errorf("%s: got %v (%v), want %v with %v", what, err, got, code, reason)
+	}
+}
+
+// A service has no client whose locks servers may give away while callers act under them.
+func TestClientOfService(t *testing.T) {
+	servers := []poundlock.Server{{Name: "s1", Addr: "unix:/nowhere/s1"}}
+	for _, x := range []struct {
+		config poundlock.Config
+		fits   bool
+	}{
+		{poundlock.Config{}, false},
+		{poundlock.Config{Outlived: true}, true},
+		{poundlock.Config{Outlived: true, EndWithConnection: true}, false},
+	} {
+		x.config.Servers, x.config.NoAmnesia = servers, true
+		client, err := poundlock.Connect(x.config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := api.New(api.Config{Client: client})
+		if (err == nil) != x.fits || err != nil && !strings.Contains(err.Error(), "set Outlived") {
+			t.Errorf("%+v: %v", x.config, err)
+		}
+		if err == nil {
+			s.Shutdown(t.Context())
+		}
+		client.Close()
 	}
 }

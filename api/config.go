@@ -9,7 +9,9 @@ import (
 
 // Config describes a Service. Client is required.
 type Config struct {
-	Client *poundlock.Client // holds the locks; it stays the caller's to close
+	// Client holds the locks; it stays the caller's to close. Others act under them, so its poundlock.Config is Outlived, and
+	// without EndWithConnection.
+	Client *poundlock.Client
 	Limits Limits
 	// Addr is the address as it was configured, such as a name in /etc/hosts: a port on
 	// loopback without TLS is asked for by that name, as localhost, or by a loopback address.

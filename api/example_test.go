@@ -31,7 +31,7 @@ func example(ctx context.Context) error {
 		return err
 	}
 	defer local.Close()
-	client, err := poundlock.Connect(poundlock.Config{Servers: local.Servers()})
+	client, err := poundlock.Connect(poundlock.Config{Servers: local.Servers(), Outlived: true})
 	if err != nil {
 		return err
 	}

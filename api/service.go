@@ -31,8 +31,12 @@ type Service struct {
 
 // New returns a Service that holds locks with c.Client. It must be shut down.
 func New(c Config) (*Service, error) {
-	if c.Client == nil {
+	switch {
+	case c.Client == nil:
 		return nil, errors.New("api: no client")
+	case c.Client.EndsWithProcess():
+		return nil, errors.New("api: servers may give the locks of this client away while callers of the service act under them, " +
+			"when this process is killed: set Outlived in its poundlock.Config, and not EndWithConnection")
 	}
 	s := newService(client{c.Client}, c.Limits.withDefaults(), cmp.Or(c.Log, slog.New(slog.DiscardHandler)))
 	s.addr = c.Addr

@@ -315,7 +315,7 @@ func TestRestsBesideSilence(t *testing.T) {
 	})
 }
 
-// While no quorum can be reached the dials go on, and Rest says so from the first failure to the first quorum.
+// While no quorum can be reached the dials go on, and Rest says so from the failures that leave none to the first quorum.
 func TestNoRestWithoutQuorum(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newSleeper(t, nil)

@@ -101,11 +101,11 @@ func (ss *sessions) anew() {
 	ss.change()
 }
 
-// refusing reports whether the last attempt to reach some member has failed.
+// refusing reports whether the last attempts to reach so many members have failed that the others are no quorum.
 func (ss *sessions) refusing() bool {
 	ss.mu.RLock()
 	defer ss.mu.RUnlock()
-	return len(ss.dials) > 0
+	return len(ss.dials) > ss.n.c.System.N-ss.n.pacer.quorum
 }
 
 // end ends a session: the loops hear of it before anything else, and no message

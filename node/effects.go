@@ -83,7 +83,7 @@ func (l *loop) Effect(a protocol.Act, kind int, msg []byte) {
 		if a.Arg > 0 {
 			after += time.Duration(l.random.Uint64N(a.Arg + 1))
 		}
-		l.timers.set(i, a.Timer, l.now()+after)
+		l.timers.set(i, a.Timer, together(l.now()+after, after))
 	case protocol.StopTimer:
 		if t := i.timer(a.Timer); t != nil {
 			l.timers.stop(t)

@@ -28,6 +28,19 @@ func (h *timers) set(i *instance, id uint32, at time.Duration) {
 	heap.Push(h, i.timers)
 }
 
+// long is for how long a timer runs that may be a little late.
+const long = 10 * time.Second
+
+// together is when a timer ends that runs for so long and is to end then. Long ones of many locks end together, a 256th of their time late
+// at most: each would wake its loop otherwise, and fill a frame of its own.
+func together(at, after time.Duration) time.Duration {
+	if after < long {
+		return at
+	}
+	grain := after / 256
+	return (at + grain - 1) / grain * grain
+}
+
 // due reports whether a timer is to fire.
 func (h timers) due(now time.Duration) bool { return len(h) > 0 && h[0].at <= now }
 

@@ -90,8 +90,8 @@ func System(n int, eps time.Duration) protocol.Config {
 		// A hand-over needs one server then instead of m, for n messages more.
 		"promise": 1,
 		// Sessions lose nothing that a CHECK would have to mend, and a server has one a
-		// period for each lock that is held.
-		"check": int64(10 * time.Second),
+		// period for each lock that is held: with a million, and every 10 s, they took both processors.
+		"check": int64(2 * time.Minute),
 	}}
 }
 

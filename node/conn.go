@@ -649,7 +649,7 @@ func (c *conn) control(i transport.Item) error {
 		c.mu.Lock()
 		c.pong, c.pongs = i.Seq, true
 		c.mu.Unlock()
-		c.signal()
+		c.writeNow()
 	case transport.PongItem:
 		c.mu.Lock()
 		sent, ok := c.ping, c.pinged && i.Seq == uint64(c.ping)

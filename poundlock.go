@@ -240,9 +240,9 @@ func (c *Config) complete() error {
 }
 
 // EndsWithProcess reports whether servers may give the locks of this client to others as soon as this process was killed, and not
-// only when its lease has ended: see Config.EndWithConnection and Config.Outlived.
+// only when its lease has ended: see Config.EndWithConnection and Config.Outlived. Peers never do.
 func (c *Client) EndsWithProcess() bool {
-	return len(c.all) > 0 && (c.config.EndWithConnection || !c.config.Outlived)
+	return c.secret != 0 && (c.config.EndWithConnection || !c.config.Outlived)
 }
 
 // ID is the name of this client in the status of the cluster. No two clients

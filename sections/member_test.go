@@ -444,9 +444,15 @@ func TestID(t *testing.T) {
 	stale.Exit()
 	c.members[2].Close()
 	c.again(2)
-	s = enter(t, c.members[2])
-	next(s)
-	s.Exit()
+	eventually(t, "a new life has a section", func() error { // of which others may think for a while that it is the one before
+		s := enter(t, c.members[2])
+		defer s.Exit()
+		_, err := s.ID(t.Context())
+		if err == nil {
+			next(s)
+		}
+		return err
+	})
 }
 
 // With enters and exits, whatever f does, and its context ends with the section.

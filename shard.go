@@ -68,8 +68,8 @@ func (c *Client) idle() time.Duration {
 	return max(idleLeases*c.config.Lease, leastIdle)
 }
 
-// start starts the node of a shard. idle is for how long it has sessions that nothing is wanted of. follows says that the client had another one, which has ended. answer answers the requests of
-// its servers.
+// start starts the node of a shard. It keeps sessions that nothing is wanted of for idle. follows says that the client had another
+// node, which has ended. answer answers the requests of its servers.
 func (g *shard) start(
 	secret uint64, idle time.Duration, follows bool, all slots.Shards, c Config, answer func(request []byte) []byte,
 ) error {

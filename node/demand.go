@@ -24,7 +24,7 @@ var errIdle = &end{"nothing was wanted there for a while", CauseIdle, true}
 type Rest uint8
 
 const (
-	// Awake: members are dialed. A quorum has been reached, or so many have not been that the others are none.
+	// Awake: members are dialed. A quorum has been reached, or too few members answer for one.
 	Awake Rest = iota
 	// Resting: nothing is wanted, and a quorum was reached when something last was; or it is so until the first dials say more.
 	Resting

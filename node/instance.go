@@ -46,7 +46,7 @@ func (i *instance) peers() []*session {
 	return i.serves.peers
 }
 
-// newInstance makes one. serves says that it will soon serve others.
+// newInstance makes one. serves says that it will soon serve others: then one allocation has the memory for both.
 func newInstance(kind Kind, name string, serves bool) *instance {
 	if !serves {
 		return &instance{kind: kind, name: name}

@@ -4,11 +4,12 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/poundlock/poundlock/internal/clock"
 )
 
 // ThisProcess is the name of this process, which no other one has on any machine; "" where the system does not say.
@@ -24,18 +25,15 @@ func processName(pid int) string {
 
 // numbering says among which processes a number is this process's: since when this machine runs, and the namespace.
 var numbering = sync.OnceValue(func() string {
-	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	if err != nil {
-		return ""
-	}
+	boot := clock.BootID()
 	namespace, err := os.Readlink("/proc/self/ns/pid")
-	if err != nil {
+	if boot == "" || err != nil {
 		return ""
 	}
-	return strings.TrimSpace(string(boot)) + " " + namespace
+	return boot + " " + namespace
 })
 
-// A process is the one that has dialed a unix socket.
+// A process is the one that has dialed a unix socket. A session of a client ends with it.
 type process struct {
 	fd int // of the system's, by which it stays the same one when its number is somebody else's
 }

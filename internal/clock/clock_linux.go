@@ -72,9 +72,17 @@ func Shared() time.Duration { return Boot() }
 
 // Name tells this clock from those of other machines, and of other boots.
 func Name() string {
-	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	if err != nil {
-		return "monotonic"
+	if id := BootID(); id != "" {
+		return "monotonic since boot " + id
 	}
-	return "monotonic since boot " + strings.TrimSpace(string(boot))
+	return "monotonic"
+}
+
+// BootID is the name of this boot, which no other boot of any machine has; "" where the system does not say.
+func BootID() string {
+	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(id))
 }

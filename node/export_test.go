@@ -69,7 +69,9 @@ var Damages = map[string]func(n *Node){
 	},
 	"who uses a lock": func(n *Node) {
 		for _, s := range n.loops {
-			clear(s.limits.of)
+			for _, p := range s.sessions {
+				*s.limits.of(p) = uses{}
+			}
 		}
 	},
 	"sessions of the loops": func(n *Node) {

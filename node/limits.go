@@ -1,6 +1,7 @@
 package node
 
 import (
+	"iter"
 	"slices"
 	"time"
 
@@ -11,22 +12,86 @@ import (
 // limits know which peer uses which instances of a loop, and how much of that a client may have.
 type limits struct {
 	n      *Node
-	of     map[*session]*uses
+	place  int           // of the loop in Node.loops
 	labels *labels       // of those that use one
 	rests  time.Duration // after the node's start: until then no search, see admit
 }
 
-// uses are the instances that a peer uses: whose locks it holds or wants, or has just left.
+// uses are the instances of a loop that a peer uses: whose locks it holds or wants, or has just left. Most peers use one: it takes no
+// memory of its own.
 type uses struct {
+	one  *instance // nil: none, or many
+	many *many
+}
+
+// many are more than one, or once were.
+type many struct {
 	shrinkmap.Map[*instance, struct{}]
 	full time.Duration // after the node's start: until then no search for those that it has left
+}
+
+// of are those of a peer.
+func (l *limits) of(p *session) *uses { return &p.uses[l.place] }
+
+func (u *uses) has(i *instance) bool {
+	return u.one == i || u.many != nil && u.many.Has(i)
+}
+
+func (u *uses) len() int {
+	switch {
+	case u.many != nil:
+		return u.many.Len()
+	case u.one != nil:
+		return 1
+	}
+	return 0
+}
+
+// add adds an instance that is not there.
+func (u *uses) add(i *instance) {
+	if u.many == nil && u.one == nil {
+		u.one = i
+		return
+	}
+	if u.many == nil {
+		u.many = new(many)
+		u.many.Set(u.one, struct{}{})
+		u.one = nil
+	}
+	u.many.Set(i, struct{}{})
+}
+
+// remove takes an instance out that is there.
+func (u *uses) remove(i *instance) {
+	if u.one == i {
+		u.one = nil
+		return
+	}
+	u.many.Delete(i)
+}
+
+// all are the instances. The loop may remove some.
+func (u *uses) all() iter.Seq[*instance] {
+	return func(yield func(*instance) bool) {
+		if u.many == nil {
+			if u.one != nil {
+				yield(u.one)
+			}
+			return
+		}
+		for i := range u.many.All() {
+			if !yield(i) {
+				return
+			}
+		}
+	}
 }
 
 // note records that a peer uses an instance, where the end of its
 // session concerns only those. It says why not, where there is too much of that already.
 func (l *limits) note(i *instance, p *session) (why string) {
-	locks := l.of[p]
-	if locks != nil && locks.Has(i) || l.n.detector != nil || l.n.roles.restores(p.id) {
+	locks := l.of(p)
+	if locks.has(i) || l.n.detector != nil || l.n.roles.restores(p.id) {
 		return ""
 	}
 	if why := l.admit(p, locks); why != "" {
@@ -43,10 +108,7 @@ func (l *limits) restore(i *instance, p *session) {
 }
 
 func (l *limits) connect(i *instance, p *session) {
-	if l.of[p] == nil {
-		l.of[p] = &uses{}
-	}
-	l.of[p].Set(i, struct{}{})
+	l.of(p).add(i)
 	x := i.serve()
 	x.peers = append(x.peers, p)
 }
@@ -57,14 +119,14 @@ func (l *limits) connect(i *instance, p *session) {
 func (l *limits) admit(p *session, locks *uses) string {
 	origins := &l.n.sessions.origins
 	why := origins.admit(p)
-	if why == "" || locks == nil {
+	if why == "" {
+		return ""
+	}
+	now, before := time.Since(l.n.started), locks.len()
+	if before == 0 || now < l.rests || locks.many != nil && now < locks.many.full {
 		return why
 	}
-	now, before := time.Since(l.n.started), locks.Len()
-	if now < locks.full || now < l.rests {
-		return why
-	}
-	for i := range locks.All() {
+	for i := range locks.all() {
 		if !i.mentions(p) {
 			i.forget(p)
 			l.leave(i, p)
@@ -72,8 +134,8 @@ func (l *limits) admit(p *session, locks *uses) string {
 	}
 	end := time.Since(l.n.started)
 	l.rests = end + 9*(end-now)
-	if locks.Len() >= before-before/4 {
-		locks.full = now + time.Second
+	if locks.many != nil && locks.len() >= before-before/4 {
+		locks.many.full = now + time.Second
 	}
 	return origins.admit(p)
 }
@@ -94,13 +156,10 @@ func (i *instance) mentions(p *session) bool {
 }
 
 // end takes a session out, and returns the instances that it used.
-func (l *limits) end(p *session) *uses {
-	concerned := l.of[p]
-	delete(l.of, p)
-	if concerned == nil {
-		concerned = &uses{}
-	}
-	l.n.sessions.origins.pair(p, -concerned.Len())
+func (l *limits) end(p *session) uses {
+	concerned := *l.of(p)
+	*l.of(p) = uses{}
+	l.n.sessions.origins.pair(p, -concerned.len())
 	return concerned
 }
 
@@ -118,8 +177,8 @@ func (l *limits) remove(i *instance) {
 // leave notes that a peer does not use an instance any more.
 func (l *limits) leave(i *instance, p *session) {
 	l.labels.set(i, p.id, nil)
-	if locks := l.of[p]; locks != nil && locks.Has(i) {
-		locks.Delete(i)
+	if locks := l.of(p); locks.has(i) {
+		locks.remove(i)
 		l.n.sessions.origins.pair(p, -1)
 	}
 }

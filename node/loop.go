@@ -59,7 +59,7 @@ func newLoop(n *Node) *loop {
 	}
 	l.labels.most = maxLabels / runtime.GOMAXPROCS(0)
 	l.names = names{loop: l, by: map[*instance]*refusals{}}
-	l.limits = limits{n: n, of: map[*session]*uses{}, labels: &l.labels}
+	l.limits = limits{n: n, place: len(n.loops), labels: &l.labels}
 	l.audit = newAudit(n, &l.labels)
 	l.gate = gate{l: l, shut: n.Gathering()}
 	l.journal = newJournal(l)
@@ -273,13 +273,13 @@ func (l *loop) dead(sess, next *session, why string) {
 	case l.n.roles.watched() && l.n.roles.isMember(sess.id), l.n.roles.restores(sess.id):
 		l.suspect(sess.id)
 	case l.n.roles.member() && !l.n.roles.isMember(sess.id) && l.n.roles.info.Detector != protocol.NoDetector:
-		for i := range concerned.All() {
+		for i := range concerned.all() {
 			i.forget(sess)
 			l.step(i, protocol.NewSuspect(sess.id), nil, nil)
 			l.labels.set(i, sess.id, nil)
 		}
 	default:
-		for i := range concerned.All() {
+		for i := range concerned.all() {
 			l.fail(i, fmt.Sprintf("%s: %s", l.n.roles.name(sess.id), why))
 		}
 	}

@@ -41,6 +41,7 @@ type session struct {
 	signaled atomic.Bool // some loop will wake the writer at the end of its batch
 	receive  sync.Mutex  // one reader delivers at a time; taken before mu
 	partial  []byte      // the parts of a message that has not ended; under receive
+	uses     []uses      // by loop, each of which has its own
 
 	mu          sync.Mutex // the last to be taken
 	number      uint64     // counts the sessions of the dialing end with the other one
@@ -64,7 +65,7 @@ type session struct {
 }
 
 func newSession(n *Node, id protocol.ID, number uint64) *session {
-	return &session{n: n, id: id, number: number, window: reliable.Window{MaxItems: n.sessions.usualItems(), MaxBytes: n.sessions.usualWindow()}}
+	return &session{n: n, id: id, number: number, uses: make([]uses, len(n.loops)), window: reliable.Window{MaxItems: n.sessions.usualItems(), MaxBytes: n.sessions.usualWindow()}}
 }
 
 // agree notes what the two ends of a session have agreed on, at this time for the first time or once more: the life and

@@ -200,8 +200,13 @@ type look struct {
 	err  error
 }
 
+// exclusive acquires one of many names, alone.
+func (c *cluster) exclusive(ctx context.Context, k int) (*poundlock.Grant, error) {
+	return c.probe.Mutex(fmt.Sprintf("beside/%d", k%10_000)).Lock(ctx)
+}
+
 // beside acquires at the pace of the plan until stop is called, which returns what came of it.
-func (c *cluster) beside() (stop func() []look) {
+func (c *cluster) beside(acquire func(ctx context.Context, k int) (*poundlock.Grant, error)) (stop func() []look) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var mu sync.Mutex
 	var looks []look
@@ -212,7 +217,7 @@ func (c *cluster) beside() (stop func() []look) {
 		for k := 0; ; k++ {
 			all.Go(func() {
 				l := look{at: time.Now()}
-				g, err := c.probe.Mutex(fmt.Sprintf("beside/%d", k%10_000)).Lock(ctx)
+				g, err := acquire(ctx, k)
 				l.took, l.err = time.Since(l.at), err
 				if err == nil {
 					l.err = g.Unlock()

@@ -3,12 +3,14 @@
 //
 //	go run ./bench/crowd idle     [--clients 2000] [--each 0] [--for 30s]
 //	go run ./bench/crowd held     [--clients 20] [--locks 100000] [--for 30s]
+//	go run ./bench/crowd readers  [--clients 10000] [--few 10] [--for 30s]
 //	go run ./bench/crowd overload [--clients 8] [--held 1000] [--times 1,2,4] [--for 30s]
 //	go run ./bench/crowd shards   [--clients 1000] [--shards 25] [--few 3] [--for 30s]
 //
 // idle: clients that hold no lock, or --each of them, and do nothing: what they cost in processor time, whether all sessions and
 // locks last, and how long an acquire beside them takes. held: few clients that hold many locks, and what a lock takes of memory
-// at a server and at its client. overload: in turns what the machine can do, by clients that ask as soon as they were
+// at a server and at its client. readers: clients that are all inside one lock, which they share: what that takes of memory at a
+// server, and how long an acquire that shares it takes beside a few of them, and beside all. overload: in turns what the machine can do, by clients that ask as soon as they were
 // answered, and clients that ask so many times as often, whether they are answered or not, while the first one of
 // each process has locks that it holds all the time. An acquire that takes longer than --patience is given up, and does not count.
 // shards: clients that acquire something about every second, each in a few of the shards: how many sessions that makes, how long an
@@ -53,14 +55,14 @@ type plan struct {
 	patience time.Duration
 	pace     int // acquires beside, a second
 	shards   int // 0: the servers are in none
-	few      int // shards that each client wants something of
+	few      int // shards that each client wants something of; or readers that are a few
 	rests    bool
 	slack    float64
 	profile  string
 }
 
 // parts are what may be measured.
-var parts = map[string]func(context.Context, plan) (*table, error){"idle": stay, "held": stay, "overload": overload, "shards": visit}
+var parts = map[string]func(context.Context, plan) (*table, error){"idle": stay, "held": stay, "readers": read, "overload": overload, "shards": visit}
 
 func main() {
 	if len(os.Args) > 1 {
@@ -96,10 +98,10 @@ func end(err error) {
 // parse reads a command line, and names what cannot be.
 func parse(args []string, errors io.Writer) (p plan, asJSON bool, err error) {
 	if len(args) == 0 || parts[args[0]] == nil {
-		return p, false, fmt.Errorf("%q: want idle, held, overload or shards, and then flags", strings.Join(args, " "))
+		return p, false, fmt.Errorf("%q: want idle, held, readers, overload or shards, and then flags", strings.Join(args, " "))
 	}
 	p.part = args[0]
-	usual := map[string]int{"idle": 2000, "held": 20, "overload": 8, "shards": 1000}
+	usual := map[string]int{"idle": 2000, "held": 20, "readers": 10_000, "overload": 8, "shards": 1000}
 	f := flag.NewFlagSet("crowd "+p.part, flag.ContinueOnError)
 	f.SetOutput(errors)
 	f.IntVar(&p.clients, "clients", usual[p.part], "`number` of clients")
@@ -115,6 +117,8 @@ func parse(args []string, errors io.Writer) (p plan, asJSON bool, err error) {
 		f.IntVar(&p.each, "each", 0, "`number` of locks that each client holds")
 	case "held":
 		f.IntVar(&p.locks, "locks", 100_000, "`number` of locks that all clients hold together; one may hold 65536")
+	case "readers":
+		f.IntVar(&p.few, "few", 10, "`number` of clients that are inside at first")
 	case "overload":
 		f.IntVar(&p.held, "held", 1000, "`number` of locks that the first client of each process holds throughout")
 		f.StringVar(&times, "times", times, "`factors` of what the machine can do that are asked of it, with commas")
@@ -159,6 +163,8 @@ func (p plan) wrong(rest []string) error {
 		return fmt.Errorf("--shards %d: want 2 to 256", p.shards)
 	case p.part == "shards" && (p.few < 1 || p.few > p.shards):
 		return fmt.Errorf("--few %d: want 1 to %d, which is all", p.few, p.shards)
+	case p.part == "readers" && (p.few < 1 || p.few > p.clients):
+		return fmt.Errorf("--few %d: want 1 to %d, which is all", p.few, p.clients)
 	case p.pace < 1 || p.pace > 1000:
 		return fmt.Errorf("--pace %d: want 1 to 1000", p.pace)
 	case !(p.slack >= 1 && p.slack <= 1000):

@@ -70,6 +70,16 @@ func TestHeld(t *testing.T) {
 	want(t, f, "heap a lock at its client", some)
 }
 
+func TestReaders(t *testing.T) {
+	f := run(t, "readers", "--clients", "200", "--few", "3", "--for", "300ms", "--lease", "1s")
+	want(t, f, "readers inside", func(v float64) bool { return v == 200 })
+	want(t, f, "readers that lost it", none)
+	want(t, f, "heap of it at a server", func(v float64) bool { return v > 0 && v < 1 })
+	want(t, f, "an acquire beside 3, 99 of 100", some)
+	want(t, f, "an acquire beside 200, 99 of 100", some)
+	want(t, f, "acquires beside 200 that failed", none)
+}
+
 func TestOverload(t *testing.T) {
 	f := run(t, "overload", "--clients", "2", "--held", "10", "--times", "1,3", "--for", "300ms", "--patience", "5s")
 	want(t, f, "3x: one after the other", some)
@@ -115,7 +125,7 @@ func TestDivide(t *testing.T) {
 
 func TestWrongArguments(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                           "want idle, held, overload or shards",
+		"":                           "want idle, held, readers, overload or shards",
 		"busy":                       `"busy"`,
 		"idle --clients 0":           "--clients 0",
 		"held --locks 65537000":      "--locks 65537000",
@@ -128,6 +138,7 @@ func TestWrongArguments(t *testing.T) {
 		"idle --each -1":             "--each -1",
 		"overload --held 100000":     "--held 100000",
 		"idle more":                  `"more"`,
+		"readers --clients 5":        "--few 10",
 		"shards --shards 1":          "--shards 1",
 		"shards --shards 5 --few 6":  "--few 6",
 		"overload --times 1,2,1000x": "--times",

@@ -46,7 +46,7 @@ func overload(ctx context.Context, p plan) (*table, error) {
 		if err != nil {
 			return nil, err
 		}
-		stop := c.beside()
+		stop := c.beside(c.exclusive)
 		rate, all, err := ask(order{Ask: p.length, Rate: k * can / float64(processes), Within: p.patience})
 		over := time.Now()
 		if err == nil {

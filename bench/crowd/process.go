@@ -36,6 +36,8 @@ type order struct {
 	Open    int           `json:",omitempty"` // clients to be opened
 	Hold    int           `json:",omitempty"` // locks that each client, up to Of, is to hold from now on
 	Of      int           `json:",omitempty"`
+	Once    bool          `json:",omitempty"` // each client is to acquire and release something
+	Read    int           `json:",omitempty"` // clients, from the first, that are to share what all read
 	Look    bool          `json:",omitempty"` // at what is held
 	Weigh   bool          `json:",omitempty"` // the heap, after a collection
 	Profile string        `json:",omitempty"` // begin a profile; "." ends it
@@ -196,6 +198,10 @@ func (c *clients) do(o order) (report, error) {
 		return report{}, c.open(o.Open)
 	case o.Hold > 0:
 		return report{}, c.hold(o.Hold, min(o.Of, len(c.all)))
+	case o.Once:
+		return report{}, c.once()
+	case o.Read > 0:
+		return report{}, c.read(o.Read)
 	case o.Ask > 0 && o.Users > 0:
 		return c.ask(o.Ask, func(end time.Time, one func(context.Context)) { users(o.Users, o.Within, end, one) }), nil
 	case o.Ask > 0:

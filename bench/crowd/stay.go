@@ -43,7 +43,7 @@ func stay(ctx context.Context, p plan) (*table, error) {
 	if err != nil {
 		return nil, err
 	}
-	from, stop := time.Now(), c.beside()
+	from, stop := time.Now(), c.beside(c.exclusive)
 	select {
 	case <-time.After(p.length):
 	case <-ctx.Done():
@@ -62,7 +62,7 @@ func stay(ctx context.Context, p plan) (*table, error) {
 	if p.part == "idle" {
 		all.atMost(100)
 	}
-	t.beside(looks)
+	t.beside("an acquire beside", "acquires beside that failed", looks)
 	alive, err := c.count(ctx)
 	if err != nil {
 		return nil, err
@@ -109,7 +109,7 @@ func why(all []report) (text string) {
 }
 
 // beside adds how long acquires beside took, and how many failed.
-func (t *table) beside(looks []look) {
+func (t *table) beside(what, failures string, looks []look) *load.Quantiles {
 	var times []time.Duration
 	failed := 0
 	for _, l := range looks {
@@ -119,9 +119,11 @@ func (t *table) beside(looks []look) {
 		}
 		times = append(times, l.took)
 	}
-	if q := load.Of(times, time.Millisecond); q != nil {
-		t.value("an acquire beside, median", q.P50, "ms")
-		t.value("an acquire beside, 99 of 100", q.P99, "ms").atMost(50)
+	q := load.Of(times, time.Millisecond)
+	if q != nil {
+		t.value(what+", median", q.P50, "ms")
+		t.value(what+", 99 of 100", q.P99, "ms").atMost(50)
 	}
-	t.value("acquires beside that failed", float64(failed), "").atMost(0)
+	t.value(failures, float64(failed), "").atMost(0)
+	return q
 }

@@ -73,9 +73,7 @@ func (s *Server) Step(ev protocol.Event[Message], out *protocol.Out[Message]) {
 	case protocol.Timeout:
 		switch ev.Timer {
 		case checkTimer: // lines 48-49
-			for e := range s.owners() {
-				out.Send(e.client, Message{Kind: Check, Time: e.time})
-			}
+			s.check(out)
 			checked = false
 		case forgetTimer:
 			s.largest, s.tokens = 0, [2]uint64{}
@@ -88,7 +86,7 @@ func (s *Server) Step(ev protocol.Event[Message], out *protocol.Out[Message]) {
 	if s.queue.len() > 0 {
 		s.promise(ev.Now, out)
 	}
-	setCheckTimer(s.terms.Value().period, checked, s.owner != entry{}, out)
+	setCheckTimer(s.terms.Value().period/int64(s.turns()), checked, s.owner != entry{}, out)
 	if alone := s.group() == 0; s.owner.request != before || shared {
 		switch {
 		case alone:

@@ -81,6 +81,7 @@ type shared struct {
 	// began is when the session did, as clients count time: a request that was made before it shares it even where
 	// it arrives later.
 	began uint64
+	asked int // how many of a turn have been asked by CHECK; see Server.check
 }
 
 // group is that of the owners, 0: the owner is alone.
@@ -110,6 +111,29 @@ func (s *Server) owners() iter.Seq[entry] {
 				return
 			}
 		}
+	}
+}
+
+// crowd is how many of those who share with the earliest owner are asked by CHECK at once. More are asked in turns.
+const crowd = 64
+
+// turns is after how many CHECKs all owners have been asked.
+func (s *Server) turns() int { return max(1, (len(s.sharers())+crowd-1)/crowd) }
+
+// check asks owners whether they still want the support: all of them, or the next of many, each about once in the period
+// (lines 48-49). To ask 10 000 at once would hold up everybody else.
+func (s *Server) check(out *protocol.Out[Message]) {
+	some, from := s.sharers(), 0
+	if s.turns() > 1 {
+		from = s.queue.shared.asked % len(some)
+		some = some[from:min(from+crowd, len(some))]
+		s.queue.shared.asked = from + len(some)
+	}
+	if from == 0 {
+		out.Send(s.owner.client, Message{Kind: Check, Time: s.owner.time})
+	}
+	for _, e := range some {
+		out.Send(e.client, Message{Kind: Check, Time: e.time})
 	}
 }
 

@@ -78,6 +78,32 @@ var sharings = []story{
 		}
 		want(w.server(s1).owner.client == c[0], "s1 supports %d", w.server(s1).owner.client)
 	}},
+	{"many owners are asked by CHECK in turns", func() {
+		for _, x := range []struct{ owners, turns int }{{1, 1}, {crowd + 1, 1}, {crowd + 2, 2}, {3*crowd + 1, 3}, {3*crowd + 10, 4}} {
+			w := newWorld(Algorithm, 4, x.owners, option("check", int64(time.Minute)))
+			for k := range x.owners {
+				w.tryIn(w.client(k+1), "r")
+				w.ask(w.client(k+1), s1)
+			}
+			for round := range 2 {
+				asked := map[protocol.ID]int{}
+				for turn := range x.turns {
+					after := w.timers[s1][checkTimer] - w.now
+					want(round+turn == 0 || after == int64(time.Minute)/int64(x.turns), "%d owners: turn %d after %d", x.owners, turn, after)
+					w.timeout(s1, checkTimer)
+					before := len(asked)
+					for k := range x.owners {
+						if c := w.client(k + 1); w.find(s1, c, Check) >= 0 {
+							w.drop(s1, c, Check)
+							asked[c]++
+						}
+					}
+					want(len(asked) > before && len(asked) <= before+crowd+1, "%d owners: turn %d has %d", x.owners, turn, len(asked)-before)
+				}
+				want(len(asked) == x.owners, "%d of %d owners are asked", len(asked), x.owners)
+			}
+		}
+	}},
 	{"whoever is alone waits for a group that can have a quorum, whomever of it servers name", func() {
 		w := newWorld(Algorithm, 4, 3)
 		c1, c2, alone := w.client(1), w.client(2), w.client(3)

@@ -10,8 +10,10 @@ import (
 	"io"
 	"math"
 	"net"
+	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -44,8 +46,9 @@ type conn struct {
 	done      chan struct{} // closed when the connection is
 	acker     *time.Timer
 
-	answers bool      // a frame has come that is no refusal; under s.receive
-	silence time.Time // when reading ends for lack of a frame; the reader's, as answers
+	answers  bool        // a frame has come that is no refusal; under s.receive
+	patience time.Time   // when reading ends for lack of a frame, zero: never; the reader's, as answers
+	spoken   atomic.Bool // a frame has come since the last heartbeat
 
 	writing sync.Mutex // one writes at a time; taken before s.mu and mu
 	eager   *eager     // nil: only the writer writes, and nobody before the handshake is over; under writing
@@ -79,6 +82,7 @@ func newConn(n *Node, nc net.Conn, in *bufio.Reader, dials bool, lease time.Dura
 		done:  make(chan struct{}),
 		calls: map[uint64]chan<- answer{},
 	}
+	c.spoken.Store(true) // the handshake
 	c.acker = time.AfterFunc(time.Hour, c.acknowledge)
 	c.acker.Stop()
 	return c
@@ -215,7 +219,7 @@ func closedByPeer(why error) bool {
 // write sends frames until the connection is closed: everything that waits goes
 // into one frame.
 func (c *conn) write() {
-	interval := c.lease / 4
+	interval := c.lease * 3 / 10 // twice without an answer, and there is time enough to connect anew
 	if !c.beats() {
 		interval = MaxLease // as good as never
 	}
@@ -229,7 +233,7 @@ func (c *conn) write() {
 			return
 		case <-heartbeat.C: // also when there is always something to write
 			heartbeat.Reset(interval)
-			beat = c.beats()
+			beat = c.beat()
 		default:
 		}
 		wrote, last, err := c.writeFrame(buffer, beat)
@@ -253,12 +257,21 @@ func (c *conn) write() {
 		case <-c.wake:
 		case <-heartbeat.C:
 			heartbeat.Reset(interval)
-			beat = c.beats()
+			beat = c.beat()
 		case <-c.done:
 			return
 		}
 		buffer = c.n.buffers.Get().(*[]byte)
 	}
+}
+
+// beat reports whether a heartbeat is due that is to be sent. Where the one before has not been answered until now, by any frame, the
+// end that has dialed closes the connection.
+func (c *conn) beat() bool {
+	if !c.spoken.Swap(false) && c.dials {
+		c.close(os.ErrDeadlineExceeded)
+	}
+	return c.beats()
 }
 
 // writeFrame writes what is left of a frame, or one with what waits, if there is any. why is the error of the end of the
@@ -277,16 +290,34 @@ func (c *conn) writeFrame(buffer *[]byte, beat bool) (wrote bool, why, err error
 		c.ask() // with the next one
 	}
 	c.rest, c.restWhy = nil, nil
-	c.nc.SetWriteDeadline(time.Now().Add(writeTimeout))
+	k := 0
+	if c.eager != nil { // most frames need no deadline, which costs more than to write them
+		k, err = c.eager.write(frame)
+	}
+	if err == nil && k < len(frame) {
+		var more int
+		more, err = c.writeSlowly(frame[k:])
+		k += more
+	}
+	c.n.counters.with(c.s.id).sent.Add(uint64(k))
+	return true, last, err
+}
+
+// writeSlowly writes what may have to wait for the peer. The end that has dialed waits no longer than for heartbeats, which cannot go out.
+func (c *conn) writeSlowly(frame []byte) (int, error) {
+	limit := writeTimeout
+	if c.dials {
+		limit = min(limit, c.lease/2)
+	}
+	c.nc.SetWriteDeadline(time.Now().Add(limit))
 	if c.isClosed() { // it may have been interrupted before that
-		return false, nil, c.ended()
+		return 0, c.ended()
 	}
 	k, err := c.nc.Write(frame)
 	if c.eager != nil {
 		c.nc.SetWriteDeadline(time.Time{}) // it would end what is written without waiting
 	}
-	c.n.counters.with(c.s.id).sent.Add(uint64(k))
-	return true, last, err
+	return k, err
 }
 
 // writeNow writes what waits in the goroutine of its caller, as far as that takes no waiting. The writer does the rest.
@@ -400,9 +431,10 @@ func (c *conn) fill(frame []byte, beat bool) ([]byte, error) {
 
 // read handles frames until one is wrong or the connection ends.
 func (c *conn) read() error {
-	idle := c.lease
-	if c.dials {
-		idle = c.lease / 2 // two heartbeats: time enough is left to connect anew
+	// Heartbeats show the end that has dialed whether the other one answers, and a lease ends the sessions of one that is silent.
+	idle := time.Duration(0)
+	if !c.dials && !c.n.roles.leased(c.s.id) {
+		idle = c.lease
 	}
 	for {
 		frame, g, err := c.readFrame(idle)
@@ -412,6 +444,9 @@ func (c *conn) read() error {
 		}
 		if err != nil {
 			return err
+		}
+		if c.dials {
+			c.spoken.Store(true)
 		}
 		c.n.counters.with(c.s.id).received.Add(transport.LengthSize + uint64(len(frame)))
 		h, items, err := transport.ReadHeader(frame)

@@ -108,7 +108,7 @@ type Config struct {
 	// does, and all members must begin anew when one has.
 	Joins bool
 	// Patience is how members suspect each other, where their algorithm asks for that:
-	// protocol.UnreliableDetector. A member is heard of at least every quarter of Lease. Default:
+	// protocol.UnreliableDetector. A member is heard of at least every third of Lease. Default:
 	// Lease at first, half as much more with each mistake, and at most ten times as much.
 	Patience lease.Patience
 	// Journal makes a member durable whose users are members that suspect each other: after a restart it goes on, in the same life,

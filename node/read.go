@@ -28,14 +28,17 @@ type FrameStats struct {
 	TooLarge   uint64 // they ended the session
 }
 
-// readFrame reads the next frame, for which a connection that is idle gets so long. At the end that accepted the
+// readFrame reads the next frame, for which a connection that is idle gets so long, with 0 for ever. At the end that accepted the
 // connection the frame has a place in Node.frames, unless it is small, until g leaves: memory follows what came, is
 // counted before it is there, and is kept by those that a peer sends to its end, unless its host keeps too much.
 func (c *conn) readFrame(idle time.Duration) (frame []byte, g *limit.Guest, err error) {
 	// To set a deadline costs as much as to handle a message: one that is a little early will do.
-	if now := time.Now(); c.silence.Sub(now) < idle-idle/8 {
-		c.silence = now.Add(idle)
-		c.nc.SetReadDeadline(c.silence)
+	if idle > 0 {
+		if now := time.Now(); c.patience.Sub(now) < idle-idle/8 {
+			c.expect(now.Add(idle))
+		}
+	} else if !c.patience.IsZero() {
+		c.expect(time.Time{})
 	}
 	if c.isClosed() { // it may have been interrupted before that
 		return nil, nil, c.ended()
@@ -47,8 +50,7 @@ func (c *conn) readFrame(idle time.Duration) (frame []byte, g *limit.Guest, err 
 	began := false
 	frame, err = transport.ReadFrameInto(c.in, c.maxFrame(), func(whole, memory int) error {
 		if !began && c.in.Buffered() < whole {
-			c.nc.SetReadDeadline(time.Now().Add(min(idle, restOfFrame)))
-			c.silence = time.Time{}
+			c.expect(time.Now().Add(restOfFrame))
 		}
 		began = true
 		if memory <= smallFrame {
@@ -86,6 +88,12 @@ func (c *conn) readFrame(idle time.Duration) (frame []byte, g *limit.Guest, err 
 	}
 	c.n.book.warn(c.s.host, "closed a connection", "peer", c.n.roles.name(c.s.id), "from", c.nc.RemoteAddr(), "reason", err)
 	return nil, nil, err
+}
+
+// expect has reading end at a time, zero: never.
+func (c *conn) expect(until time.Time) {
+	c.patience = until
+	c.nc.SetReadDeadline(until)
 }
 
 // maxFrame is how large the frames of the peer may be.

@@ -100,7 +100,9 @@ var sharings = []story{
 					}
 					want(len(asked) > before && len(asked) <= before+crowd+1, "%d owners: turn %d has %d", x.owners, turn, len(asked)-before)
 				}
-				want(len(asked) == x.owners, "%d of %d owners are asked", len(asked), x.owners)
+				for k := range x.owners {
+					want(asked[w.client(k+1)] == 1, "of %d owners %d is asked %d times", x.owners, k, asked[w.client(k+1)])
+				}
 			}
 		}
 	}},

@@ -65,7 +65,7 @@ type conn struct {
 	ack     bool     // what was received is to be acknowledged
 	acking  bool     // acker is about to see to it
 	paid    bool     // something was acknowledged since acker was set
-	unacked int      // messages received since the last acknowledgement
+	unacked int      // messages received since the last acknowledgement, and those that wait for the next frame
 	out     [][]byte // calls and answers, bounded by the numbers of calls
 	last    []byte   // items after which the connection is closed
 	lastWhy error
@@ -530,13 +530,12 @@ func (c *conn) frame(items []byte) error {
 	return err
 }
 
-// oweAck has messages acknowledged: with the next frame that goes out anyway, or
-// soon.
-func (c *conn) oweAck(received int) {
+// oweAck has messages acknowledged, or sent that can wait: with the next frame that goes out anyway, or soon.
+func (c *conn) oweAck(messages int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	first := c.unacked == 0
-	c.unacked += received
+	c.unacked += messages
 	switch {
 	case c.why != nil:
 	case c.unacked >= ackAtOnce:

@@ -49,11 +49,11 @@ func (l *loop) Effect(a protocol.Act, kind int, msg []byte) {
 	}
 	switch a.Do {
 	case protocol.Send:
-		l.send(i, a.To, kind, msg)
+		l.send(i, a.To, kind, msg, a.After >= int64(2*ackDelay) && l.journal == nil)
 	case protocol.Broadcast:
 		for id := range l.n.c.System.N {
 			if id := protocol.ID(id); id != l.n.c.ID {
-				l.send(i, id, kind, msg)
+				l.send(i, id, kind, msg, false)
 			}
 		}
 	case protocol.Crit:
@@ -191,8 +191,8 @@ func (l *loop) tellOrFail(i *instance, callback func()) {
 }
 
 // send appends a message to the session with a peer. Without one it is lost: the
-// process has been told, or nobody will ever need it.
-func (l *loop) send(i *instance, to protocol.ID, kind int, msg []byte) {
+// process has been told, or nobody will ever need it. One that can wait goes with the next frame, as an acknowledgement does.
+func (l *loop) send(i *instance, to protocol.ID, kind int, msg []byte, canWait bool) {
 	p := l.sessions[to]
 	if p == nil || l.lull.mutes(to) {
 		return
@@ -210,6 +210,9 @@ func (l *loop) send(i *instance, to protocol.ID, kind int, msg []byte) {
 	if u := l.labelled(i); u != nil {
 		l.out.state = transport.AppendLabelled(l.out.state[:0], labelOf(u.User), msg)
 		l.out.send(p, transport.LabelledItem, i.kind, i.name, l.out.state, false)
+		return
+	}
+	if canWait && p.sendLater(i.kind, i.name, msg) {
 		return
 	}
 	l.out.send(p, transport.MessageItem, i.kind, i.name, msg, i.replica != nil && i.replica.states)

@@ -177,6 +177,16 @@ func (s *session) send(t transport.Type, kind Kind, name string, msg []byte, sta
 	return err
 }
 
+// sendLater appends a message that goes with the next frame, soon; not where there is no connection, or no room.
+func (s *session) sendLater(kind Kind, name string, msg []byte) bool {
+	c := s.connection()
+	if c == nil || s.send(transport.MessageItem, kind, name, msg, false) != nil {
+		return false
+	}
+	c.oweAck(1)
+	return true
+}
+
 func (s *session) append(t transport.Type, kind Kind, name string, body []byte) error {
 	seq, b := s.window.Next()
 	s.pace.note(seq, s.window.Unacked())

@@ -353,3 +353,55 @@ func sessionNumbers(n *node.Node) (all []uint64) {
 	}
 	return all
 }
+
+// A patientKeeper takes its time to answer, unless a client leaves.
+type patientKeeper struct{ protocol.Process[uint8] }
+
+func (p patientKeeper) Step(ev protocol.Event[uint8], out *protocol.Out[uint8]) {
+	p.Process.Step(ev, out)
+	for k := range out.Effects {
+		out.Effects[k].After = int64(time.Second)
+	}
+	if ev.Kind == protocol.Receive && ev.Msg == leave {
+		out.Send(ev.From, leave)
+	}
+}
+
+// A message that can wait goes with the next frame, or soon.
+func TestMessageThatCanWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := keeper(nil)
+		a.New = func(id protocol.ID, c protocol.Config) protocol.Process[uint8] {
+			return patientKeeper{keeper(nil).New(id, c)}
+		}
+		var wire cable
+		wire.members(t, 1, node.HostOf(a), nil)
+		s := wire.visit(t, greeting)
+		s.until(transport.WelcomeItem)
+		expect := func(want string, after time.Duration) {
+			t.Helper()
+			began := time.Now()
+			got := ""
+			for got == "" {
+				items, err := s.hear()
+				must(t, err)
+				for _, i := range items {
+					if i.Type == transport.MessageItem {
+						got += fmt.Sprint(i.Body)
+					}
+				}
+			}
+			if took := time.Since(began); got != want || took != after {
+				t.Errorf("%s after %v, want %s after %v", got, took, want, after)
+			}
+		}
+		s.say(message(1, 1, "a", enter))
+		expect("[2]", 40*time.Millisecond)
+		time.Sleep(time.Second)
+		s.say(message(2, 1, "a", enter), transport.Item{Type: transport.AckItem, Seq: 1}.Append)
+		time.Sleep(10 * time.Millisecond)
+		s.say(message(3, 1, "a", leave))
+		expect("[2][1]", 0)
+		s.conn.Close()
+	})
+}

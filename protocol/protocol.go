@@ -101,7 +101,8 @@ type Do uint8
 // The effects that all families of algorithms share. The numbers of the others follow.
 const (
 	// Send carries Effect.Msg to To. A process never sends to itself. Arg 1 says that
-	// it sent the same before: such a message is counted apart.
+	// it sent the same before: such a message is counted apart. After says that the driver may keep it for
+	// so many nanoseconds, for others to go with it; a driver need not.
 	Send Do = iota + 1
 	// Broadcast carries Effect.Msg to every member except the sender.
 	Broadcast
@@ -154,6 +155,12 @@ func (o *Out[M]) Reset() { o.Effects = o.Effects[:0] }
 func (o *Out[M]) Send(to ID, m M) {
 	e := o.effect(Send)
 	e.To, e.Msg = to, m
+}
+
+// SendWithin sends m to the process to, if not at once then after so many ns at most.
+func (o *Out[M]) SendWithin(after int64, to ID, m M) {
+	e := o.effect(Send)
+	e.To, e.Msg, e.After = to, m, after
 }
 
 // Resend sends m to the process to once more.

@@ -74,6 +74,38 @@ var promises = []story{
 		want(p.supporters() == 3, "it counts %d supports", p.supporters())
 		w.inside(c2)
 	}},
+	{"an answer may wait to whoever waits again behind others as soon as it has left", func() {
+		try := func(w *world, c protocol.ID, g protocol.Groups) {
+			w.tryIn(c, g)
+			w.deliver(c, s1, Request)
+		}
+		for _, x := range []struct {
+			name  string
+			line  []int
+			does  func(w *world)
+			kind  uint8
+			after int64
+		}{
+			{"it", []int{1, 2, 3}, func(w *world) { try(w, w.client(1), "") }, Response, aWhile},
+			{"later", []int{1, 2, 3}, func(w *world) { w.suspect(s1, w.client(5)); try(w, w.client(1), "") }, Response, 0},
+			{"somebody else", []int{1, 2, 3}, func(w *world) { try(w, w.client(4), "") }, Response, 0},
+			{"in a group", []int{1, 2, 3}, func(w *world) { try(w, w.client(1), "r") }, Response, 0},
+			{"as the next one", []int{1, 2}, func(w *world) { try(w, w.client(1), "") }, Promise, 0},
+		} {
+			w := line(x.line...)
+			w.deliver(s1, w.client(1), Response)
+			w.exit(w.client(1))
+			w.deliver(w.client(1), s1, Release)
+			x.does(w)
+			answers := slices.DeleteFunc(slices.Clone(w.out.Effects), func(e protocol.Effect[Message]) bool { return e.Do != protocol.Send })
+			want(len(answers) == 1 && answers[0].Msg.Kind == x.kind && answers[0].After == x.after, "%s: %+v", x.name, answers)
+		}
+		w := line(1, 2, 3)
+		w.cancel(w.client(1)) // it was not inside
+		w.deliver(w.client(1), s1, Release)
+		try(w, w.client(1), "")
+		want(w.out.Effects[0].Do == protocol.Send && w.out.Effects[0].After == 0, "who was not inside: %+v", w.out.Effects)
+	}},
 	{"whatever an owner says, a server supports next whom it promised it to", func() {
 		for direct := range int64(2) {
 			w := newWorld(Algorithm, 4, 3, option("promise", 1), option("direct", direct))

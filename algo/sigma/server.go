@@ -1,6 +1,7 @@
 package sigma
 
 import (
+	"time"
 	"unique"
 
 	"github.com/poundlock/poundlock/protocol"
@@ -17,8 +18,10 @@ type entry struct {
 // Server is a server with all extensions. The idle state is the initial state.
 // There is one for each lock in use, so it is kept small.
 type Server struct {
-	id       uint32 // as a protocol.ID
+	id       uint16 // as a protocol.ID
 	draining bool   // supports nobody any more but its owner; the queue is empty
+	again    bool   // in this step, that of left goes on
+	left     uint32 // the end of the id of a holder that has left in the last step; 0: none
 	terms    unique.Handle[terms]
 
 	inc   uint64 // this life: the clock at its start
@@ -44,7 +47,7 @@ type terms struct {
 }
 
 func newServer(id protocol.ID, c protocol.Config) *Server {
-	return &Server{id: uint32(id), terms: unique.Make(terms{
+	return &Server{id: uint16(id), terms: unique.Make(terms{
 		period: info.Option(c, "check"),
 		fence:  info.Option(c, "fence"),
 		eps:    info.Option(c, "eps"),
@@ -60,6 +63,7 @@ func newServer(id protocol.ID, c protocol.Config) *Server {
 func (s *Server) Step(ev protocol.Event[Message], out *protocol.Out[Message]) {
 	before, shared := s.owner.request, s.group() != 0
 	checked := before != request{}
+	s.again, s.left = s.left == uint32(ev.From), 0
 	switch ev.Kind {
 	case protocol.Start:
 		s.inc = ev.Arg
@@ -124,7 +128,11 @@ func (s *Server) onMessage(from protocol.ID, m Message, now int64, out *protocol
 			s.decline(stored, m.Serial, now, out)
 		}
 	case Release: // lines 42-43
-		s.delete(stored, s.farewell(m, now), now, out)
+		last := s.farewell(m, now)
+		if last.ended != 0 {
+			s.left = uint32(from)
+		}
+		s.delete(stored, last, now, out)
 	case Inquiry: // lines 44-45
 		switch {
 		case own != nil:
@@ -201,7 +209,13 @@ func (s *Server) wait(w waiter, now int64, out *protocol.Out[Message]) {
 			return
 		}
 	}
-	s.inform(w.client, now, out)
+	if _, ok := s.heir(); ok && s.again && w.mode == 0 {
+		// It has just left, and waits again behind others: it has no support that it might have to give back. What it
+		// waits for may go in the same frame.
+		out.SendWithin(aWhile, w.client, s.news())
+	} else {
+		s.inform(w.client, now, out)
+	}
 	if s.group() != 0 && s.queue.len() == 1 { // the first one for whom they have to leave
 		for e := range s.owners() {
 			s.tell(e, out)
@@ -278,11 +292,19 @@ func (s *Server) grant(e entry, last farewell, now int64, out *protocol.Out[Mess
 	s.respond(e.client, max(known, last.token), last.ended, out)
 }
 
+// aWhile is how long an answer may wait that nobody waits for, ns: longer than a client waits where many hold a lock briefly.
+const aWhile = int64(100 * time.Millisecond)
+
+// news says whom we support to others.
+func (s *Server) news() Message {
+	return Message{Kind: Response, Owner: s.owner.client, Time: s.owner.time, Inc: s.inc, Group: s.group()}
+}
+
 // respond tells a client whom we support; token and ended go with a support only.
 func (s *Server) respond(to protocol.ID, token, ended uint64, out *protocol.Out[Message]) {
 	e := s.owned(to)
 	if e == nil {
-		out.Send(to, Message{Kind: Response, Owner: s.owner.client, Time: s.owner.time, Inc: s.inc, Group: s.group()})
+		out.Send(to, s.news())
 		return
 	}
 	m := Message{Kind: Response, Owner: e.client, Time: e.time, Inc: s.inc, Serial: e.serial, Token: token, Group: s.group(), After: ended}

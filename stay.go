@@ -299,6 +299,9 @@ func (s *stay) gaveUp() error {
 func (s *stay) tooFew(err error) error {
 	over := err == errPatience || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 	if why := s.gaveUp(); over && why == protocol.TooFew {
+		if f, ok := err.(*failure); ok { // of no quorum, as this is
+			err = f.why
+		}
 		return &failure{kind: s.shard().lack, why: after(err, why)}
 	}
 	return err

@@ -58,7 +58,7 @@ type ServerStats struct {
 	Resting       bool // there need not be one: of several shards, this client wants nothing of this one now
 	BytesSent     uint64
 	BytesReceived uint64
-	RoundTrips    Histogram     // of heartbeats, four in a lease
+	RoundTrips    Histogram     // of heartbeats, ten in three leases
 	RoundTrip     time.Duration // of the last heartbeat that was answered, 0: none yet
 }
 

@@ -174,7 +174,8 @@ type clients struct {
 	prefix string // of the names of their locks
 	all    []*poundlock.Client
 	held   [][]*poundlock.Grant // by client
-	asked  atomic.Int64         // names so far
+	names  []string             // to be asked for: they come again, but not while one is asked for
+	asked  atomic.Int64         // so far
 }
 
 // runClients is the life of a process of clients.
@@ -188,7 +189,11 @@ func runClients(args []string) error {
 	if err != nil {
 		return err
 	}
+	const names = 200_000
 	c := &clients{config: poundlock.Config{Servers: servers, Lease: *lease, QuorumWait: time.Minute, Label: crowdLabel}, prefix: *name}
+	for k := range names {
+		c.names = append(c.names, "asked/"+c.prefix+"/"+strconv.Itoa(k))
+	}
 	return obey(c.do)
 }
 
@@ -259,9 +264,8 @@ func (c *clients) ask(length time.Duration, begin func(end time.Time, one func(c
 	end := time.Now().Add(length)
 	begin(end, func(ctx context.Context) {
 		asked.Add(1)
-		k := c.asked.Add(1)
-		// Names come again, but not while one is asked for.
-		g, err := c.all[int(k)%len(c.all)].Mutex("asked/" + c.prefix + "/" + strconv.Itoa(int(k%200_000))).Lock(ctx)
+		k := int(c.asked.Add(1))
+		g, err := c.all[k%len(c.all)].Mutex(c.names[k%len(c.names)]).Lock(ctx)
 		if err == nil {
 			if time.Now().Before(end) {
 				granted.Add(1)
@@ -295,30 +299,36 @@ func users(count int, within time.Duration, end time.Time, one func(context.Cont
 	all.Wait()
 }
 
-// arrive has one asked so often in a second, whatever becomes of the others, and waits for all. Those who come in the same moment
-// have one context, and whoever has been answered comes again: new ones each time would cost more than a lock that is refused.
+// arrive has one asked so often in a second, whatever becomes of the others, and waits for all. Those who come in the same moment have
+// one context, and a goroutine that was answered has the next one that is due ask: a new one each time would cost more than a lock that is refused.
 func arrive(rate float64, within time.Duration, end time.Time, one func(context.Context)) {
 	var all sync.WaitGroup
-	come := make(chan context.Context)
+	var came, due, begin atomic.Int64
+	var now atomic.Pointer[context.Context]
 	began := time.Now()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
-	for came := 0; time.Now().Before(end); <-tick.C {
+	for ; time.Now().Before(end); <-tick.C {
+		late := due.Load() - came.Load() // those who came before wait
 		ctx, cancel := context.WithTimeout(context.Background(), within)
 		time.AfterFunc(within, cancel)
-		for due := int(time.Since(began).Seconds() * rate); came < due; came++ {
-			select {
-			case come <- ctx:
-			default:
-				all.Go(func() {
-					one(ctx)
-					for ctx := range come {
-						one(ctx)
+		now.Store(&ctx)
+		due.Store(int64(time.Since(began).Seconds() * rate))
+		for begin.Load() <= late/16 {
+			begin.Add(1)
+			all.Go(func() {
+				begin.Add(-1)
+				for {
+					k := came.Load()
+					if k >= due.Load() {
+						return
 					}
-				})
-			}
+					if came.CompareAndSwap(k, k+1) {
+						one(*now.Load())
+					}
+				}
+			})
 		}
 	}
-	close(come)
 	all.Wait()
 }

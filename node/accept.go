@@ -129,7 +129,7 @@ func (f *front) greet(nc net.Conn) (*conn, error) {
 			return nil, f.noHandshake(t, err)
 		}
 	}
-	in := bufio.NewReaderSize(nc, readBuffer)
+	in := bufio.NewReaderSize(newReader(nc), readBuffer)
 	i, header, err := readFirst(in)
 	if err != nil {
 		if errors.Is(err, transport.ErrWantsTLS) {

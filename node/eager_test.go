@@ -5,11 +5,15 @@ package node
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
+	"os"
 	"slices"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -207,4 +211,58 @@ func TestInterruptedWriter(t *testing.T) {
 			t.Errorf("%v after %v", err, took)
 		}
 	})
+}
+
+// What a connection reads is what package net reads, to the errors.
+func TestCalm(t *testing.T) {
+	type ends struct {
+		reader io.Reader
+		near   net.Conn
+		far    *net.TCPConn
+	}
+	for name, x := range map[string]struct {
+		do   func(e ends)
+		into int
+		want string
+		is   error
+	}{
+		"data":     {func(e ends) { e.far.Write([]byte("abc")) }, 8, "abc", nil},
+		"part":     {func(e ends) { e.far.Write([]byte("abc")) }, 2, "ab", nil},
+		"nothing":  {func(e ends) { e.far.Write([]byte("abc")) }, 0, "", nil},
+		"later":    {func(e ends) { time.AfterFunc(10*time.Millisecond, func() { e.far.Write([]byte("abc")) }) }, 8, "abc", nil},
+		"end":      {func(e ends) { e.far.Close() }, 8, "", io.EOF},
+		"reset":    {func(e ends) { e.far.SetLinger(0); e.far.Close(); time.Sleep(10 * time.Millisecond) }, 8, "", syscall.ECONNRESET},
+		"closed":   {func(e ends) { e.near.Close() }, 8, "", net.ErrClosed},
+		"deadline": {func(e ends) { e.near.SetReadDeadline(time.Now().Add(10 * time.Millisecond)) }, 8, "", os.ErrDeadlineExceeded},
+	} {
+		for how, reader := range map[string]func(net.Conn) io.Reader{"net": func(nc net.Conn) io.Reader { return nc }, "calm": newReader} {
+			t.Run(name+","+how, func(t *testing.T) {
+				listener, err := net.Listen("tcp", "127.0.0.1:0")
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer listener.Close()
+				far, err := net.Dial("tcp", listener.Addr().String())
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer far.Close()
+				near, err := listener.Accept()
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer near.Close()
+				r := reader(near)
+				if _, calm := r.(*calm); calm != (how == "calm") {
+					t.Fatalf("%T reads", r)
+				}
+				x.do(ends{r, near, far.(*net.TCPConn)})
+				b := make([]byte, x.into)
+				k, err := r.Read(b)
+				if string(b[:k]) != x.want || !errors.Is(err, x.is) {
+					t.Errorf("%q, %v; want %q, %v", b[:k], err, x.want, x.is)
+				}
+			})
+		}
+	}
 }

@@ -3,6 +3,7 @@
 package node
 
 import (
+	"io"
 	"net"
 	"syscall"
 )
@@ -16,9 +17,9 @@ type eager struct {
 	err   error
 }
 
-// newEager returns nil for a connection that is not the kernel's own, such as one with TLS. One that embeds such a connection may
-// do more than the kernel with what is written.
-func newEager(nc net.Conn) *eager {
+// rawOf returns nil for a connection that is not the kernel's own, such as one with TLS. One that embeds such a connection may
+// do more than the kernel with what is written and read.
+func rawOf(nc net.Conn) syscall.RawConn {
 	switch nc.(type) {
 	case *net.TCPConn, *net.UnixConn:
 	default:
@@ -28,10 +29,19 @@ func newEager(nc net.Conn) *eager {
 	if err != nil {
 		return nil
 	}
+	return raw
+}
+
+// newEager returns nil where nobody can write without waiting.
+func newEager(nc net.Conn) *eager {
+	raw := rawOf(nc)
+	if raw == nil {
+		return nil
+	}
 	e := &eager{raw: raw}
 	e.try = func(fd uintptr) bool {
-		for e.wrote, e.err = syscall.Write(int(fd), e.frame); e.err == syscall.EINTR; {
-			e.wrote, e.err = syscall.Write(int(fd), e.frame)
+		for e.wrote, e.err = sysWrite(fd, e.frame); e.err == syscall.EINTR; {
+			e.wrote, e.err = sysWrite(fd, e.frame)
 		}
 		return true // it does not wait until there is room
 	}
@@ -52,4 +62,45 @@ func (e *eager) write(frame []byte) (int, error) {
 		return 0, e.err
 	}
 	return e.wrote, nil
+}
+
+// A calm reads from a connection as package net does, but for how it calls the system: see sysRead.
+type calm struct {
+	raw  syscall.RawConn
+	try  func(fd uintptr) bool // made once, so that nothing is allocated
+	into []byte
+	read int
+	err  error
+}
+
+// newReader returns what reads from a connection.
+func newReader(nc net.Conn) io.Reader {
+	raw := rawOf(nc)
+	if raw == nil {
+		return nc
+	}
+	r := &calm{raw: raw}
+	r.try = func(fd uintptr) bool {
+		for r.read, r.err = sysRead(fd, r.into); r.err == syscall.EINTR; {
+			r.read, r.err = sysRead(fd, r.into)
+		}
+		return r.err != syscall.EAGAIN
+	}
+	return r
+}
+
+// Read implements io.Reader.
+func (r *calm) Read(b []byte) (int, error) {
+	r.into = b
+	err := r.raw.Read(r.try)
+	r.into = nil
+	switch {
+	case err != nil:
+		return 0, err
+	case r.err != nil:
+		return 0, r.err
+	case r.read == 0 && len(b) > 0:
+		return 0, io.EOF
+	}
+	return r.read, nil
 }

@@ -44,7 +44,6 @@ type conn struct {
 	lease     time.Duration
 	wake      chan struct{}
 	done      chan struct{} // closed when the connection is
-	acker     *time.Timer
 
 	answers  bool        // a frame has come that is no refusal; under s.receive
 	patience time.Time   // when reading ends for lack of a frame, zero: never; the reader's, as answers
@@ -63,8 +62,8 @@ type conn struct {
 	pong    uint64
 	pongs   bool     // pong is to be sent
 	ack     bool     // what was received is to be acknowledged
-	acking  bool     // acker is about to see to it
-	paid    bool     // something was acknowledged since acker was set
+	acking  bool     // the node's acker is about to see to it
+	paid    bool     // something was acknowledged since
 	unacked int      // messages received since the last acknowledgement, and those that wait for the next frame
 	out     [][]byte // calls and answers, bounded by the numbers of calls
 	last    []byte   // items after which the connection is closed
@@ -83,8 +82,6 @@ func newConn(n *Node, nc net.Conn, in *bufio.Reader, dials bool, lease time.Dura
 		calls: map[uint64]chan<- answer{},
 	}
 	c.spoken.Store(true) // the handshake
-	c.acker = time.AfterFunc(time.Hour, c.acknowledge)
-	c.acker.Stop()
 	return c
 }
 
@@ -100,7 +97,6 @@ func (c *conn) close(why error) {
 	}
 	c.why = why
 	close(c.done)
-	c.acker.Stop()
 	if c.isSession && c.dials { // the member may give away what users here count on as soon as it is closed: leave comes first
 		interrupt(c.nc)
 	} else {
@@ -547,15 +543,56 @@ func (c *conn) oweAck(messages int) {
 	}
 }
 
+// An acker has connections acknowledge what they owe, a while after they began to. All of a node have one: a timer of each would start
+// a goroutine for each, and most have nothing to do then, because something else has gone out.
+type acker struct {
+	mu    sync.Mutex // taken after those of connections
+	young []*conn    // that began within the present half of ackDelay
+	old   []*conn    // and those before
+	timer *time.Timer
+	set   bool
+}
+
+// add has a connection acknowledge between half of ackDelay and all of it later.
+func (a *acker) add(c *conn) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.young = append(a.young, c)
+	if !a.set {
+		a.arm()
+	}
+}
+
+func (a *acker) arm() {
+	if a.set = true; a.timer == nil {
+		a.timer = time.AfterFunc(ackDelay/2, a.tick)
+		return
+	}
+	a.timer.Reset(ackDelay / 2)
+}
+
+func (a *acker) tick() {
+	a.mu.Lock()
+	due := a.old
+	a.old, a.young = a.young, nil
+	if a.set = len(a.old) > 0; a.set {
+		a.arm()
+	}
+	a.mu.Unlock()
+	for _, c := range due {
+		c.acknowledge()
+	}
+}
+
 // delayAck has acknowledged what nothing else has acknowledged a while later. c.mu is held.
 func (c *conn) delayAck() {
 	if !c.acking {
 		c.acking, c.paid = true, false
-		c.acker.Reset(ackDelay)
+		c.n.acker.add(c)
 	}
 }
 
-// acknowledge is what acker does: it has the writer acknowledge what is owed for as long as ackDelay, and twice that at most.
+// acknowledge is what the acker does: it has the writer acknowledge what is owed for as long as ackDelay, and twice that at most.
 func (c *conn) acknowledge() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -4,14 +4,15 @@ import (
 	"bufio"
 	"errors"
 	"net"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
 // What arrives while an acknowledgement is being made is still to be acknowledged.
 func TestLateDebt(t *testing.T) {
-	c := newConn(nil, nil, nil, false, time.Second)
-	defer c.acker.Stop()
+	c := newConn(new(Node), nil, nil, false, time.Second)
 	owes := func() (received int, soon bool) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -49,4 +50,33 @@ func TestInterrupted(t *testing.T) {
 	if _, _, err := c.readFrame(time.Minute); !errors.Is(err, errMoved) {
 		t.Errorf("%v, want %v", err, errMoved)
 	}
+}
+
+// Connections that owe something acknowledge it between half of ackDelay and all of it later, with one timer.
+func TestAcker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := new(Node)
+		began := time.Now()
+		var all sync.WaitGroup
+		for k := range 5 {
+			c := newConn(n, nil, nil, false, time.Second)
+			all.Go(func() {
+				time.Sleep(time.Duration(k) * 9 * time.Millisecond)
+				owes := time.Now()
+				c.oweAck(1)
+				<-c.wake
+				if took := time.Since(owes); took < ackDelay/2 || took > ackDelay {
+					t.Errorf("what is owed after %v is acknowledged %v later", owes.Sub(began), took)
+				}
+			})
+		}
+		all.Wait()
+		time.Sleep(time.Second)
+		if n.acker.set || len(n.acker.young)+len(n.acker.old) > 0 {
+			t.Error("the timer goes on for nobody")
+		}
+		c := newConn(n, nil, nil, false, time.Second)
+		c.oweAck(1)
+		<-c.wake
+	})
 }

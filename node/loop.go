@@ -72,7 +72,8 @@ func (l *loop) run() {
 	defer close(l.done)
 	var urgent, queue, asked []event
 	var messages []message
-	alarm := time.NewTimer(time.Hour)
+	var due time.Duration // of the alarm
+	alarm := time.AfterFunc(time.Hour, l.inbox.signal)
 	defer alarm.Stop()
 	l.steps <- struct{}{}
 	if !l.gate.shut && !l.journal.began() {
@@ -137,11 +138,11 @@ func (l *loop) run() {
 		l.alarm = now + wait
 		l.unlockAndFlush(&dirty)
 		if idle {
-			alarm.Reset(now + wait - l.now())
-			select {
-			case <-l.inbox.wake:
-			case <-alarm.C:
+			if now = l.now(); due <= now || l.alarm < due { // one that is early does no harm
+				due = l.alarm
+				alarm.Reset(due - now)
 			}
+			<-l.inbox.wake
 		}
 		l.steps <- struct{}{}
 	}

@@ -257,7 +257,8 @@ type Node struct {
 	frozen   *Frozen // nil: the node runs
 	front    *front  // nil: nothing is accepted
 
-	frames    limit.Room    // of memory for frames that others send
+	frames    limit.Room // of memory for frames that others send
+	acker     acker
 	done      chan struct{} // closed when Close is done
 	calls     chan struct{} // one element for each control request being answered
 	bound     atomic.Int64  // the last clock bound that this node warned of

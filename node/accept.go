@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/poundlock/poundlock/internal/limit"
+	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/transport"
 )
 
@@ -108,9 +109,12 @@ func (f *front) accept() {
 			stop := context.AfterFunc(f.ctx, func() { closeNow(nc) })
 			defer stop()
 			c, err := f.greet(nc)
-			if g.Leave() && err != nil {
+			switch turnedOut := g.Leave(); {
+			case turnedOut && err != nil:
 				err = errCrowded
 				f.turnAway(nc)
+			case turnedOut: // too late
+				nc.SetReadDeadline(time.Time{})
 			}
 			if err != nil {
 				f.n.counters.refused[causeOf(err)].Add(1)
@@ -129,7 +133,11 @@ func (f *front) greet(nc net.Conn) (*conn, error) {
 			return nil, f.noHandshake(t, err)
 		}
 	}
-	in := bufio.NewReaderSize(newReader(nc), readBuffer)
+	var from io.Reader = nc
+	if f.n.roles.info.Users == protocol.Clients { // it serves, and calculates nothing for long: see sysRead
+		from = newReader(nc)
+	}
+	in := bufio.NewReaderSize(from, readBuffer)
 	i, header, err := readFirst(in)
 	if err != nil {
 		if errors.Is(err, transport.ErrWantsTLS) {

@@ -47,7 +47,7 @@ type conn struct {
 
 	answers  bool        // a frame has come that is no refusal; under s.receive
 	patience time.Time   // when reading ends for lack of a frame, zero: never; the reader's, as answers
-	spoken   atomic.Bool // a frame has come since the last heartbeat
+	handles  atomic.Bool // the reader has a frame, and does not hear what comes behind it
 
 	writing sync.Mutex // one writes at a time; taken before s.mu and mu
 	eager   *eager     // nil: only the writer writes, and nobody before the handshake is over; under writing
@@ -81,7 +81,6 @@ func newConn(n *Node, nc net.Conn, in *bufio.Reader, dials bool, lease time.Dura
 		done:  make(chan struct{}),
 		calls: map[uint64]chan<- answer{},
 	}
-	c.spoken.Store(true) // the handshake
 	return c
 }
 
@@ -229,7 +228,7 @@ func (c *conn) write() {
 			return
 		case <-heartbeat.C: // also when there is always something to write
 			heartbeat.Reset(interval)
-			beat = c.beat()
+			beat = c.beat(interval)
 		default:
 		}
 		wrote, last, err := c.writeFrame(buffer, beat)
@@ -253,7 +252,7 @@ func (c *conn) write() {
 		case <-c.wake:
 		case <-heartbeat.C:
 			heartbeat.Reset(interval)
-			beat = c.beat()
+			beat = c.beat(interval)
 		case <-c.done:
 			return
 		}
@@ -261,11 +260,14 @@ func (c *conn) write() {
 	}
 }
 
-// beat reports whether a heartbeat is due that is to be sent. Where the one before has not been answered until now, by any frame, the
-// end that has dialed closes the connection.
-func (c *conn) beat() bool {
-	if !c.spoken.Swap(false) && c.dials {
-		c.close(os.ErrDeadlineExceeded)
+// beat reports whether a heartbeat is due that is to be sent. Where the one before has not been answered until now the end that has
+// dialed closes the connection.
+func (c *conn) beat(interval time.Duration) bool {
+	c.mu.Lock()
+	late := c.pinged && c.n.c.Boot()-c.ping > interval/2
+	c.mu.Unlock()
+	if late && c.dials && !c.handles.Load() {
+		c.close(&net.OpError{Op: "read", Err: os.ErrDeadlineExceeded})
 	}
 	return c.beats()
 }
@@ -441,9 +443,7 @@ func (c *conn) read() error {
 		if err != nil {
 			return err
 		}
-		if c.dials {
-			c.spoken.Store(true)
-		}
+		c.handles.Store(true)
 		c.n.counters.with(c.s.id).received.Add(transport.LengthSize + uint64(len(frame)))
 		h, items, err := transport.ReadHeader(frame)
 		if err == nil {
@@ -454,6 +454,7 @@ func (c *conn) read() error {
 			err = c.frame(items)
 		}
 		c.handled(g)
+		c.handles.Store(false)
 		switch {
 		case err == nil:
 		case c.finishing():

@@ -147,7 +147,7 @@ func (d *dialer) introduce(nc net.Conn, s *session) (*conn, error) {
 	if d.n.sessions.isClosing() && d.n.sessions.lookup(s.id) != s {
 		return nil, ErrClosed
 	}
-	in := bufio.NewReaderSize(newReader(nc), readBuffer)
+	in := bufio.NewReaderSize(nc, readBuffer)
 	sent := d.n.c.Boot()
 	err := d.hello(nc, s)
 	var w transport.Welcome

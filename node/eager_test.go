@@ -225,15 +225,16 @@ func TestCalm(t *testing.T) {
 		into int
 		want string
 		is   error
+		text string
 	}{
-		"data":     {func(e ends) { e.far.Write([]byte("abc")) }, 8, "abc", nil},
-		"part":     {func(e ends) { e.far.Write([]byte("abc")) }, 2, "ab", nil},
-		"nothing":  {func(e ends) { e.far.Write([]byte("abc")) }, 0, "", nil},
-		"later":    {func(e ends) { time.AfterFunc(10*time.Millisecond, func() { e.far.Write([]byte("abc")) }) }, 8, "abc", nil},
-		"end":      {func(e ends) { e.far.Close() }, 8, "", io.EOF},
-		"reset":    {func(e ends) { e.far.SetLinger(0); e.far.Close(); time.Sleep(10 * time.Millisecond) }, 8, "", syscall.ECONNRESET},
-		"closed":   {func(e ends) { e.near.Close() }, 8, "", net.ErrClosed},
-		"deadline": {func(e ends) { e.near.SetReadDeadline(time.Now().Add(10 * time.Millisecond)) }, 8, "", os.ErrDeadlineExceeded},
+		"data":     {func(e ends) { e.far.Write([]byte("abc")) }, 8, "abc", nil, ""},
+		"part":     {func(e ends) { e.far.Write([]byte("abc")) }, 2, "ab", nil, ""},
+		"nothing":  {func(e ends) { e.far.Write([]byte("abc")) }, 0, "", nil, ""},
+		"later":    {func(e ends) { time.AfterFunc(10*time.Millisecond, func() { e.far.Write([]byte("abc")) }) }, 8, "abc", nil, ""},
+		"end":      {func(e ends) { e.far.Close() }, 8, "", io.EOF, ""},
+		"reset":    {func(e ends) { e.far.SetLinger(0); e.far.Close(); time.Sleep(10 * time.Millisecond) }, 8, "", syscall.ECONNRESET, "connection reset by peer"},
+		"closed":   {func(e ends) { e.near.Close() }, 8, "", net.ErrClosed, "use of closed network connection"},
+		"deadline": {func(e ends) { e.near.SetReadDeadline(time.Now().Add(10 * time.Millisecond)) }, 8, "", os.ErrDeadlineExceeded, "no answer in time"},
 	} {
 		for how, reader := range map[string]func(net.Conn) io.Reader{"net": func(nc net.Conn) io.Reader { return nc }, "calm": newReader} {
 			t.Run(name+","+how, func(t *testing.T) {
@@ -259,7 +260,7 @@ func TestCalm(t *testing.T) {
 				x.do(ends{r, near, far.(*net.TCPConn)})
 				b := make([]byte, x.into)
 				k, err := r.Read(b)
-				if string(b[:k]) != x.want || !errors.Is(err, x.is) {
+				if string(b[:k]) != x.want || !errors.Is(err, x.is) || x.text != "" && reason(err) != x.text {
 					t.Errorf("%q, %v; want %q, %v", b[:k], err, x.want, x.is)
 				}
 			})

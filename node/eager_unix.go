@@ -5,6 +5,7 @@ package node
 import (
 	"io"
 	"net"
+	"os"
 	"syscall"
 )
 
@@ -55,13 +56,22 @@ func (e *eager) write(frame []byte) (int, error) {
 	e.frame = nil
 	switch {
 	case err != nil:
-		return 0, err
+		return 0, called("write", err)
 	case e.err == syscall.EAGAIN:
 		return 0, nil
 	case e.err != nil:
-		return 0, e.err
+		return 0, called("write", os.NewSyscallError("write", e.err))
 	}
 	return e.wrote, nil
+}
+
+// called is an error as package net has it for such a call.
+func called(op string, err error) error {
+	if raw, ok := err.(*net.OpError); ok {
+		raw.Op = op
+		return raw
+	}
+	return &net.OpError{Op: op, Err: err}
 }
 
 // A calm reads from a connection as package net does, but for how it calls the system: see sysRead.
@@ -96,9 +106,9 @@ func (r *calm) Read(b []byte) (int, error) {
 	r.into = nil
 	switch {
 	case err != nil:
-		return 0, err
+		return 0, called("read", err)
 	case r.err != nil:
-		return 0, r.err
+		return 0, called("read", os.NewSyscallError("read", r.err))
 	case r.read == 0 && len(b) > 0:
 		return 0, io.EOF
 	}

@@ -177,13 +177,14 @@ func (s *session) send(t transport.Type, kind Kind, name string, msg []byte, sta
 	return err
 }
 
-// sendLater appends a message that goes with the next frame, soon; not where there is no connection, or no room.
+// sendLater appends a message that goes with the next frame, soon, or with the next connection. It does not where there is no room.
 func (s *session) sendLater(kind Kind, name string, msg []byte) bool {
-	c := s.connection()
-	if c == nil || s.send(transport.MessageItem, kind, name, msg, false) != nil {
+	if s.send(transport.MessageItem, kind, name, msg, false) != nil {
 		return false
 	}
-	c.oweAck(1)
+	if c := s.connection(); c != nil { // one that comes later sends what is there
+		c.oweAck(1)
+	}
 	return true
 }
 

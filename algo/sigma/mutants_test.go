@@ -467,7 +467,7 @@ func TestMutants(t *testing.T) {
 			mutant.Edit("groups: RECALL goes to one owner", "for e := range s.owners() {\n\t\t\ts.recall(e, out)\n\t\t}", "s.recall(s.owner, out)"),
 			mutant.Edit("groups: CHECK goes to one owner",
 				"some, from := s.sharers(), 0", "some, from := s.sharers()[:0], 0"),
-			mutant.Edit("groups: CHECK goes to the same ones of many, time and again", "from = s.queue.shared.asked % len(some)", "from = 0"),
+			mutant.Edit("groups: CHECK goes to the same ones of many, time and again", "s.queue.shared.asked = end % len(some)", "s.queue.shared.asked = 0"),
 			mutant.Edit("groups: CHECK goes to many at once", "from+crowd, len(some)", "from+2*crowd, len(some)"),
 			mutant.Edit("groups: many are asked no sooner again", "s.terms.Value().period/int64(s.turns())", "s.terms.Value().period"),
 			mutant.Edit("groups: a yielded support wants to be alone", "mode: s.group(), head: m.After}", "head: m.After}"),

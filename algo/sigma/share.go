@@ -81,7 +81,7 @@ type shared struct {
 	// began is when the session did, as clients count time: a request that was made before it shares it even where
 	// it arrives later.
 	began uint64
-	asked int // how many of a turn have been asked by CHECK; see Server.check
+	asked int // how many have been asked by CHECK, of all but the last turn: see Server.check
 }
 
 // group is that of the owners, 0: the owner is alone.
@@ -125,9 +125,12 @@ func (s *Server) turns() int { return max(1, (len(s.sharers())+crowd-1)/crowd) }
 func (s *Server) check(out *protocol.Out[Message]) {
 	some, from := s.sharers(), 0
 	if s.turns() > 1 {
-		from = s.queue.shared.asked % len(some)
-		some = some[from:min(from+crowd, len(some))]
-		s.queue.shared.asked = from + len(some)
+		if from = s.queue.shared.asked; from >= len(some) { // they were more
+			from = 0
+		}
+		end := min(from+crowd, len(some))
+		s.queue.shared.asked = end % len(some)
+		some = some[from:end]
 	}
 	if from == 0 {
 		out.Send(s.owner.client, Message{Kind: Check, Time: s.owner.time})

@@ -106,6 +106,23 @@ var sharings = []story{
 			}
 		}
 	}},
+	{"CHECK begins anew where fewer are left than have been asked", func() {
+		const many = 3*crowd + 1
+		w := newWorld(Algorithm, 4, many, option("check", int64(time.Minute)))
+		for k := range many {
+			w.tryIn(w.client(k+1), "r")
+			w.ask(w.client(k+1), s1)
+		}
+		w.timeout(s1, checkTimer)
+		w.timeout(s1, checkTimer)
+		for k := range crowd + crowd/2 {
+			w.cancel(w.client(many - k))
+			w.deliver(w.client(many-k), s1, Release)
+		}
+		w.drop(s1, w.client(1), Check)
+		w.timeout(s1, checkTimer)
+		want(w.find(s1, w.client(1), Check) >= 0, "the earliest owner is not asked")
+	}},
 	{"whoever is alone waits for a group that can have a quorum, whomever of it servers name", func() {
 		w := newWorld(Algorithm, 4, 3)
 		c1, c2, alone := w.client(1), w.client(2), w.client(3)

@@ -124,7 +124,7 @@ func (m *Mutex) Lock(ctx context.Context) (*Grant, error) {
 
 // TryLock makes one attempt and gives up with ErrNotAcquired as soon as somebody
 // else seems to come first. It waits for answers of the servers, for a second and
-// six clock bounds at most, a name. ErrNotAcquired does not prove that somebody
+// six clock bounds at most, a name; straight after an Unlock, while others wait, for up to 80 ms. ErrNotAcquired does not prove that somebody
 // holds the lock: two concurrent attempts at a free lock may both fail.
 func (m *Mutex) TryLock(ctx context.Context) (*Grant, error) {
 	return m.enter(ctx, ctx, true)

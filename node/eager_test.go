@@ -254,7 +254,7 @@ func TestCalm(t *testing.T) {
 				}
 				defer near.Close()
 				r := reader(near)
-				if _, calm := r.(*calm); calm != (how == "calm") {
+				if _, calm := r.(calm); calm != (how == "calm") {
 					t.Fatalf("%T reads", r)
 				}
 				x.do(ends{r, near, far.(*net.TCPConn)})

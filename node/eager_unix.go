@@ -9,13 +9,45 @@ import (
 	"syscall"
 )
 
-// An eager writes to a connection as much as it takes at once. Its writer must hold conn.writing.
-type eager struct {
-	raw   syscall.RawConn
+// A caller reads from a connection, or writes to it, as package net does but for how it calls the system: see sysRead. One uses it at a time.
+type caller struct {
+	op    string
+	raw   func(try func(fd uintptr) bool) error
 	try   func(fd uintptr) bool // made once, so that nothing is allocated
-	frame []byte
-	wrote int
+	bytes []byte
+	done  int
 	err   error
+}
+
+// newCaller returns one that waits until a call has done something, or one that does not.
+func newCaller(op string, raw func(func(uintptr) bool) error, call func(uintptr, []byte) (int, error), waits bool) *caller {
+	d := &caller{op: op, raw: raw}
+	d.try = func(fd uintptr) bool {
+		for d.done, d.err = call(fd, d.bytes); d.err == syscall.EINTR; {
+			d.done, d.err = call(fd, d.bytes)
+		}
+		return !waits || d.err != syscall.EAGAIN
+	}
+	return d
+}
+
+// do returns how many bytes were read or written. Errors are as package net has them.
+func (d *caller) do(b []byte) (int, error) {
+	d.bytes = b
+	err := d.raw(d.try)
+	d.bytes = nil
+	switch {
+	case err != nil:
+		if e, ok := err.(*net.OpError); ok {
+			e.Op = d.op
+		}
+		return 0, err
+	case d.err == syscall.EAGAIN:
+		return 0, nil
+	case d.err != nil:
+		return 0, &net.OpError{Op: d.op, Err: os.NewSyscallError(d.op, d.err)}
+	}
+	return d.done, nil
 }
 
 // rawOf returns nil for a connection that is not the kernel's own, such as one with TLS. One that embeds such a connection may
@@ -33,55 +65,23 @@ func rawOf(nc net.Conn) syscall.RawConn {
 	return raw
 }
 
+// An eager writes to a connection as much as it takes at once. Its writer must hold conn.writing.
+type eager struct{ *caller }
+
 // newEager returns nil where nobody can write without waiting.
 func newEager(nc net.Conn) *eager {
 	raw := rawOf(nc)
 	if raw == nil {
 		return nil
 	}
-	e := &eager{raw: raw}
-	e.try = func(fd uintptr) bool {
-		for e.wrote, e.err = sysWrite(fd, e.frame); e.err == syscall.EINTR; {
-			e.wrote, e.err = sysWrite(fd, e.frame)
-		}
-		return true // it does not wait until there is room
-	}
-	return e
+	return &eager{newCaller("write", raw.Write, sysWrite, false)}
 }
 
 // write returns how many bytes of the frame are written, which may be none.
-func (e *eager) write(frame []byte) (int, error) {
-	e.frame = frame
-	err := e.raw.Write(e.try)
-	e.frame = nil
-	switch {
-	case err != nil:
-		return 0, called("write", err)
-	case e.err == syscall.EAGAIN:
-		return 0, nil
-	case e.err != nil:
-		return 0, called("write", os.NewSyscallError("write", e.err))
-	}
-	return e.wrote, nil
-}
+func (e *eager) write(frame []byte) (int, error) { return e.do(frame) }
 
-// called is an error as package net has it for such a call.
-func called(op string, err error) error {
-	if raw, ok := err.(*net.OpError); ok {
-		raw.Op = op
-		return raw
-	}
-	return &net.OpError{Op: op, Err: err}
-}
-
-// A calm reads from a connection as package net does, but for how it calls the system: see sysRead.
-type calm struct {
-	raw  syscall.RawConn
-	try  func(fd uintptr) bool // made once, so that nothing is allocated
-	into []byte
-	read int
-	err  error
-}
+// A calm reads from a connection.
+type calm struct{ *caller }
 
 // newReader returns what reads from a connection.
 func newReader(nc net.Conn) io.Reader {
@@ -89,28 +89,14 @@ func newReader(nc net.Conn) io.Reader {
 	if raw == nil {
 		return nc
 	}
-	r := &calm{raw: raw}
-	r.try = func(fd uintptr) bool {
-		for r.read, r.err = sysRead(fd, r.into); r.err == syscall.EINTR; {
-			r.read, r.err = sysRead(fd, r.into)
-		}
-		return r.err != syscall.EAGAIN
-	}
-	return r
+	return calm{newCaller("read", raw.Read, sysRead, true)}
 }
 
 // Read implements io.Reader.
-func (r *calm) Read(b []byte) (int, error) {
-	r.into = b
-	err := r.raw.Read(r.try)
-	r.into = nil
-	switch {
-	case err != nil:
-		return 0, called("read", err)
-	case r.err != nil:
-		return 0, called("read", os.NewSyscallError("read", r.err))
-	case r.read == 0 && len(b) > 0:
-		return 0, io.EOF
+func (c calm) Read(b []byte) (int, error) {
+	k, err := c.do(b)
+	if k == 0 && err == nil && len(b) > 0 {
+		err = io.EOF
 	}
-	return r.read, nil
+	return k, err
 }

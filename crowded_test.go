@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/poundlock/poundlock/node"
 )
 
 // A lock that would not be had in time, because too many wait already, is refused at once: to whoever waits for a bounded time,
@@ -17,7 +19,7 @@ func TestCrowded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f.waiting, f.waits = 5000, 3*time.Second
+		f.backlog = node.Backlog{Users: 5000, Wait: 3 * time.Second}
 		within := func(d time.Duration) context.Context {
 			ctx, cancel := context.WithTimeout(t.Context(), d)
 			t.Cleanup(cancel)
@@ -52,5 +54,20 @@ func TestCrowded(t *testing.T) {
 			t.Errorf("it waited for %v", took)
 		}
 		held.Unlock()
+		synctest.Wait()
+		for _, x := range []struct {
+			stands, wait time.Duration
+			refused      bool
+		}{{2 * time.Second, time.Second, false}, {3 * time.Second, time.Second, true}, {3 * time.Second, time.Second / 2, false}} {
+			f.backlog = node.Backlog{Users: 5000, Wait: x.wait, Stands: x.stands}
+			g, err := c.Mutex("a").Lock(within(5 * time.Second))
+			if (err != nil) != x.refused {
+				t.Errorf("what has stood for %v, and takes %v: %v", x.stands, x.wait, err)
+			}
+			if err == nil {
+				g.Unlock()
+				synctest.Wait()
+			}
+		}
 	})
 }

@@ -18,8 +18,7 @@ import (
 // A fakeNode is a runtime whose process does what a test says: it grants every
 // Try at once unless held back, and answers Cancel and Exit with Rem.
 type fakeNode struct {
-	waiting int // Backlog
-	waits   time.Duration
+	backlog node.Backlog
 	t       *testing.T
 
 	mu              sync.Mutex
@@ -244,8 +243,8 @@ func (f *fakeNode) rests(rest node.Rest) {
 	f.rest, f.alive = rest, 0
 }
 
-func (f *fakeNode) Backlog() (int, time.Duration) { return f.waiting, f.waits }
-func (f *fakeNode) Failure(string) error          { return nil }
+func (f *fakeNode) Backlog() node.Backlog { return f.backlog }
+func (f *fakeNode) Failure(string) error  { return nil }
 
 func (f *fakeNode) setAlive(k int) {
 	f.mu.Lock()

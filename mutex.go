@@ -201,12 +201,17 @@ func (c *Client) crowded(ctx context.Context, name string, once bool) error {
 	if !bounded && !once {
 		return nil
 	}
-	users, wait := c.shardOf(name).node.Backlog()
+	b := c.shardOf(name).node.Backlog()
 	left := c.patience()
 	if bounded {
 		left = time.Until(end)
 	}
-	if wait <= left/2 || left <= 0 {
+	// What comes all at once has gone within half of that. What has stood for longer will not go: then whoever waits long waits for nothing.
+	share := time.Duration(2)
+	if b.Stands > left/2 {
+		share = 8
+	}
+	if b.Wait <= left/share || left <= 0 {
 		return nil
 	}
 	c.mu.Lock()
@@ -215,7 +220,7 @@ func (c *Client) crowded(ctx context.Context, name string, once bool) error {
 	if known {
 		return nil
 	}
-	return &tooMany{users, wait}
+	return &tooMany{b.Users, b.Wait}
 }
 
 // A tooMany is a wait for nothing. Its text is made when it is read: there may be very many of it.

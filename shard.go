@@ -45,7 +45,7 @@ type runtime interface {
 	Ended(peer protocol.ID, session uint64) node.Cause
 	Clock() (now time.Time, off time.Duration, steps uint64)
 	Gathering() bool
-	Backlog() (users int, wait time.Duration)
+	Backlog() node.Backlog
 	Failure(name string) error
 	Close() error
 }

@@ -108,6 +108,7 @@ type pacer struct {
 
 	waiting atomic.Int64 // live
 	rate    atomic.Int64 // of Tries that are let go, in a second; 0: unknown
+	began   atomic.Int64 // since when some wait, after the node's start
 }
 
 // A kept Try is one that waits, unless its user does no more.
@@ -147,6 +148,7 @@ func (p *pacer) try(l *loop, e event, u *user) {
 	if p.live == 0 {
 		p.since, p.let = time.Now(), 0
 		p.rate.Store(0)
+		p.began.Store(int64(time.Since(p.n.started)))
 	}
 	p.count(1) // before the look at sessions: whoever makes room there from now on waits for mu, and looks here
 	if p.live == 1 && p.room() > 0 {
@@ -298,12 +300,19 @@ func (p *pacer) take() (k kept) {
 	return k
 }
 
-// Backlog is how many users wait until the members can be asked for their locks, and how long one more would wait at
-// most, as far as that is known: 0 where nobody waits.
-func (n *Node) Backlog() (users int, wait time.Duration) {
+// A Backlog is what waits until the members can be asked for it.
+type Backlog struct {
+	Users  int           // that wait
+	Wait   time.Duration // how long one more would wait at most, as far as that is known: 0 where nobody waits
+	Stands time.Duration // how long some have waited
+}
+
+// Backlog is that of the node.
+func (n *Node) Backlog() (b Backlog) {
 	waiting, rate := n.pacer.waiting.Load(), n.pacer.rate.Load()
-	if waiting > 0 && rate > 0 {
-		wait = time.Duration(float64(waiting) / float64(rate) * float64(time.Second))
+	if b.Users = int(waiting); waiting > 0 && rate > 0 {
+		b.Wait = time.Duration(float64(waiting) / float64(rate) * float64(time.Second))
+		b.Stands = time.Since(n.started) - time.Duration(n.pacer.began.Load())
 	}
-	return int(waiting), wait
+	return b
 }

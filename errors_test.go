@@ -159,19 +159,16 @@ var _ node.Labelled = (*stay)(nil)
 
 // A wait without a quorum, in which servers had nothing to give either, says so once.
 func TestTooFewOnce(t *testing.T) {
-	c, f := newFake(t)
-	f.hold = true
-	f.atCancel = func(node.User) { f.rem("a", protocol.TooFew) }
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	go func() {
-		for len(f.logged()) == 0 {
-			time.Sleep(time.Millisecond)
+	synctest.Test(t, func(t *testing.T) {
+		c, f := newFake(t)
+		f.hold = true
+		f.atCancel = func(node.User) { f.rem("a", protocol.TooFew) }
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		time.AfterFunc(time.Millisecond, func() { f.setAlive(1) }) // while it waits
+		_, err := c.Mutex("a").Lock(ctx)
+		if !errors.Is(err, ErrNoQuorum) || !errors.Is(err, context.DeadlineExceeded) || strings.Count(fmt.Sprint(err), "no quorum") != 1 {
+			t.Error(err)
 		}
-		f.setAlive(1)
-	}()
-	_, err := c.Mutex("a").Lock(ctx)
-	if !errors.Is(err, ErrNoQuorum) || !errors.Is(err, context.DeadlineExceeded) || strings.Count(fmt.Sprint(err), "no quorum") != 1 {
-		t.Error(err)
-	}
+	})
 }

@@ -395,6 +395,7 @@ func TestMessageThatCanWait(t *testing.T) {
 				t.Errorf("%s after %v, want %s after %v", got, took, want, after)
 			}
 		}
+		synctest.Wait() // the writer has nothing to do any more
 		s.say(message(1, 1, "a", enter))
 		expect("[2]", 40*time.Millisecond)
 		time.Sleep(time.Second)

@@ -23,6 +23,25 @@ import (
 	"github.com/poundlock/poundlock/transport"
 )
 
+// tcpPair is a connection: the end that was dialed, and the one that has dialed.
+func tcpPair(t *testing.T) (near, far *net.TCPConn) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	conns := make([]net.Conn, 2)
+	if conns[1], err = net.Dial("tcp", listener.Addr().String()); err != nil {
+		t.Fatal(err)
+	}
+	if conns[0], err = listener.Accept(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conns[0].Close(); conns[1].Close() })
+	return conns[0].(*net.TCPConn), conns[1].(*net.TCPConn)
+}
+
 // What several goroutines write at once to a peer that reads slowly arrives whole and in order: what the kernel does not take
 // is left to the writer.
 func TestWriteNow(t *testing.T) {
@@ -31,22 +50,9 @@ func TestWriteNow(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer n.cancel()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	peer, err := net.Dial("tcp", listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer peer.Close()
-	peer.(*net.TCPConn).SetReadBuffer(64 << 10)
-	nc, err := listener.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	nc.(*net.TCPConn).SetWriteBuffer(32 << 10)
+	nc, peer := tcpPair(t)
+	peer.SetReadBuffer(64 << 10)
+	nc.SetWriteBuffer(32 << 10)
 	s := newSession(n, 7, 1)
 	s.agree(7, "", time.Minute, n.c.Boot())
 	c := newConn(n, nc, bufio.NewReader(nc), false, time.Minute)
@@ -238,26 +244,12 @@ func TestCalm(t *testing.T) {
 	} {
 		for how, reader := range map[string]func(net.Conn) io.Reader{"net": func(nc net.Conn) io.Reader { return nc }, "calm": newReader} {
 			t.Run(name+","+how, func(t *testing.T) {
-				listener, err := net.Listen("tcp", "127.0.0.1:0")
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer listener.Close()
-				far, err := net.Dial("tcp", listener.Addr().String())
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer far.Close()
-				near, err := listener.Accept()
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer near.Close()
+				near, far := tcpPair(t)
 				r := reader(near)
 				if _, calm := r.(calm); calm != (how == "calm") {
 					t.Fatalf("%T reads", r)
 				}
-				x.do(ends{r, near, far.(*net.TCPConn)})
+				x.do(ends{r, near, far})
 				b := make([]byte, x.into)
 				k, err := r.Read(b)
 				if string(b[:k]) != x.want || !errors.Is(err, x.is) || x.text != "" && reason(err) != x.text {

@@ -21,33 +21,33 @@ type caller struct {
 
 // newCaller returns one that waits until a call has done something, or one that does not.
 func newCaller(op string, raw func(func(uintptr) bool) error, call func(uintptr, []byte) (int, error), waits bool) *caller {
-	d := &caller{op: op, raw: raw}
-	d.try = func(fd uintptr) bool {
-		for d.done, d.err = call(fd, d.bytes); d.err == syscall.EINTR; {
-			d.done, d.err = call(fd, d.bytes)
+	c := &caller{op: op, raw: raw}
+	c.try = func(fd uintptr) bool {
+		for c.done, c.err = call(fd, c.bytes); c.err == syscall.EINTR; {
+			c.done, c.err = call(fd, c.bytes)
 		}
-		return !waits || d.err != syscall.EAGAIN
+		return !waits || c.err != syscall.EAGAIN
 	}
-	return d
+	return c
 }
 
 // do returns how many bytes were read or written. Errors are as package net has them.
-func (d *caller) do(b []byte) (int, error) {
-	d.bytes = b
-	err := d.raw(d.try)
-	d.bytes = nil
+func (c *caller) do(b []byte) (int, error) {
+	c.bytes = b
+	err := c.raw(c.try)
+	c.bytes = nil
 	switch {
 	case err != nil:
 		if e, ok := err.(*net.OpError); ok {
-			e.Op = d.op
+			e.Op = c.op
 		}
 		return 0, err
-	case d.err == syscall.EAGAIN:
+	case c.err == syscall.EAGAIN:
 		return 0, nil
-	case d.err != nil:
-		return 0, &net.OpError{Op: d.op, Err: os.NewSyscallError(d.op, d.err)}
+	case c.err != nil:
+		return 0, &net.OpError{Op: c.op, Err: os.NewSyscallError(c.op, c.err)}
 	}
-	return d.done, nil
+	return c.done, nil
 }
 
 // rawOf returns nil for a connection that is not the kernel's own, such as one with TLS. One that embeds such a connection may

@@ -148,13 +148,15 @@ func (p *pacer) try(l *loop, e event, u *user) {
 	if p.live == 0 {
 		p.since, p.let = time.Now(), 0
 		p.rate.Store(0)
-		p.began.Store(int64(time.Since(p.n.started)))
 	}
 	p.count(1) // before the look at sessions: whoever makes room there from now on waits for mu, and looks here
 	if p.live == 1 && p.room() > 0 {
 		p.count(-1)
 		p.post(k)
 		return
+	}
+	if p.live == 1 {
+		p.began.Store(int64(time.Since(p.n.started)))
 	}
 	u.passage = waiting
 	p.tries = append(p.tries, k)

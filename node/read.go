@@ -50,7 +50,11 @@ func (c *conn) readFrame(idle time.Duration) (frame []byte, g *limit.Guest, err 
 	began := false
 	frame, err = transport.ReadFrameInto(c.in, c.maxFrame(), func(whole, memory int) error {
 		if !began && c.in.Buffered() < whole {
-			c.expect(time.Now().Add(restOfFrame))
+			rest := restOfFrame
+			if idle > 0 {
+				rest = min(idle, rest)
+			}
+			c.expect(time.Now().Add(rest))
 		}
 		began = true
 		if memory <= smallFrame {

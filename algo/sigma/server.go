@@ -210,8 +210,8 @@ func (s *Server) wait(w waiter, now int64, out *protocol.Out[Message]) {
 		}
 	}
 	if _, ok := s.heir(); ok && s.again && w.mode == 0 {
-		// It has just left, and waits again behind others: it has no support that it might have to give back. What it
-		// waits for may go in the same frame.
+		// It has just left, and waits again behind others: it hardly ever has a support that it might have to give back.
+		// What it waits for may go in the same frame.
 		out.SendWithin(aWhile, w.client, s.news())
 	} else {
 		s.inform(w.client, now, out)

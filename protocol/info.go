@@ -143,7 +143,9 @@ type Info struct {
 	Tells   bool // its users hear Wanted: whoever is inside with one of them may let others of their group in, until it does
 	Several bool // a user may want more than one group at a time
 	// Early: a try may have a head start, which is in its Arg: see WithHeadStart.
-	Early     bool
+	Early bool
+	// Thrifty: a try may ask a quorum first, and everybody else if that does not do. Whom it asks later is in its Arg: see WithLater.
+	Thrifty   bool
 	Tolerates Faults
 	// Synchronous: it is right only if each of its time-outs exceeds a round trip, with
 	// what the other ends do in between.

@@ -29,7 +29,7 @@ const (
 	// Start is the first event after New. Arg is the incarnation: a later life of
 	// one member has a larger one, and 0 means that nobody knows it.
 	Start Kind = iota + 1
-	// Try: the user wants to enter. Arg is TryWait or TryOnce, and may have a head start: see WithHeadStart.
+	// Try: the user wants to enter. Arg is TryWait or TryOnce, and may have more: see WithHeadStart and WithLater.
 	// Data is the Groups that it wants, "" where Info.Grouped is not set.
 	Try
 	// Cancel: the user gives up while trying. Only where Info.Cancels; answered
@@ -65,7 +65,21 @@ const MaxHeadStart = 60e9
 func WithHeadStart(arg, ns uint64) uint64 { return arg | ns<<1 }
 
 // HeadStart is what the Arg of a Try says: TryOnce or not, and the head start, ns.
-func HeadStart(arg uint64) (once bool, ns uint64) { return arg&1 == TryOnce, arg >> 1 }
+func HeadStart(arg uint64) (once bool, ns uint64) {
+	return arg&1 == TryOnce, arg << headOver >> (headOver + 1)
+}
+
+// headOver is how many bits of the Arg of a Try are above the head start, one for each of the first members.
+const headOver = MostLater
+
+// MostLater is how many members a Try can name that are asked later.
+const MostLater = 27
+
+// WithLater is the Arg of a Try which asks some members only if the others do not do, where Info.Thrifty: member j if bit j is set.
+func WithLater(arg, members uint64) uint64 { return arg | members<<(64-MostLater) }
+
+// Later is which members the Arg of a Try says are asked later.
+func Later(arg uint64) (members uint64) { return arg >> (64 - MostLater) }
 
 // Input is all of an event but the message.
 type Input struct {

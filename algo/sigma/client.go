@@ -66,11 +66,12 @@ func (s *view) gives() bool { return s.inc != 0 && !s.draining }
 // Client is a client with all extensions. The methods that begin with the
 // numbers of lines follow Figure 1, as LiteralClient does.
 type Client struct {
-	id    protocol.ID
-	m     int
-	delay int64
-	eps   int64
-	ahead uint64 // the least head start of all its tries
+	id     protocol.ID
+	m      int
+	delay  int64
+	eps    int64
+	ahead  uint64 // the least head start of all its tries
+	thrift uint64 // servers that all its tries ask later, a bit each
 
 	section protocol.Section
 	fence   uint8
@@ -86,6 +87,7 @@ type Client struct {
 	clock   uint64          // of a server that refused our own in this try; 0: none
 
 	servers []view
+	later   uint64 // those that this epoch has not asked yet, a bit each
 	rounds  uint64 // of a TryOnce: splits resolved, and epochs begun again
 	token   uint64 // the token being recorded, 0: none; inside, where promises are made, that of the grant
 
@@ -104,6 +106,7 @@ func newClient(id protocol.ID, c protocol.Config) *Client {
 		eps:     info.Option(c, "eps"),
 		refresh: uint8(info.Option(c, "refresh")),
 		ahead:   uint64(info.Option(c, "head")) * uint64((id-protocol.ID(c.N))%2),
+		thrift:  thrift(id, c),
 		promise: uint8(info.Option(c, "promise")),
 		direct:  newGossip(c),
 		servers: make([]view, c.N),
@@ -188,17 +191,17 @@ func (c *Client) try(ev protocol.Event[Message], out *protocol.Out[Message]) {
 	c.section, c.once, c.head = protocol.InTry, once, max(head, c.ahead)
 	c.groups = shortlist(protocol.Groups(ev.Data))
 	c.backOff, c.patience = c.delay, safetyDelay*c.delay
-	c.request(ev.Now, out)
+	c.request(protocol.Later(ev.Arg)|c.thrift, ev.Now, out)
 }
 
-// request begins an epoch, by our own clock or by the one of a server that refused it.
-func (c *Client) request(now int64, out *protocol.Out[Message]) {
+// request begins an epoch, by our own clock or by the one of a server that refused it. Some servers may be asked later.
+func (c *Client) request(later uint64, now int64, out *protocol.Out[Message]) {
 	if c.clock != 0 {
 		now = int64(c.clock)
 	}
 	c.time = fresh(c.last, now)
 	c.last = c.time
-	out.Broadcast(c.ask(Message{}))
+	c.askFirst(later, out)
 }
 
 // onResponse is lines 7-18.
@@ -259,7 +262,7 @@ func (c *Client) onResponse(j int, m Message, now int64, out *protocol.Out[Messa
 
 // supported goes on after an answer, which may be a support.
 func (c *Client) supported(s *view, now int64, out *protocol.Out[Message]) {
-	if s.supports() && !c.resting {
+	if s.supports() && !c.resting && c.later == 0 {
 		if s.given == 0 {
 			c.patience = safetyDelay * c.delay
 		}
@@ -280,6 +283,9 @@ func (c *Client) evaluate(now int64, out *protocol.Out[Message]) {
 		c.win(false, now, out)
 		return
 	}
+	if c.later != 0 && c.lacks() {
+		c.askRest(out)
+	}
 	split := func() bool { return k > 0 && c.split() } // asked last: it looks at all servers, several times
 	switch {
 	case c.once && !c.hopes() && !split():
@@ -296,11 +302,14 @@ func (c *Client) evaluate(now int64, out *protocol.Out[Message]) {
 // it polls, more and more rarely. A client that nobody supports need not: while nobody is
 // inside, each server supports somebody who does.
 func (c *Client) onRetry(now int64, out *protocol.Out[Message]) {
+	if c.askRest(out) {
+		return
+	}
 	rested := c.resting
 	c.resting = false
 	switch {
 	case c.time == 0:
-		c.request(now, out)
+		c.request(0, now, out)
 	case c.supporters() == 0:
 	case c.supporters() >= c.m:
 		c.win(true, now, out)
@@ -426,6 +435,7 @@ func (c *Client) onRefused(j int, clock uint64, now int64, out *protocol.Out[Mes
 		return
 	}
 	c.servers[j].refused = true
+	c.askRest(out)
 	if c.count(func(s *view) bool { return s.refused }) > len(c.servers)-c.m {
 		c.clock, c.last = clock, 0 // nobody was let in with what they refuse
 		c.again(now, out)
@@ -469,10 +479,10 @@ func (c *Client) leave(why protocol.Reason, now int64, out *protocol.Out[Message
 func (c *Client) release(out *protocol.Out[Message]) {
 	if c.time != 0 {
 		m := c.farewell()
-		out.Broadcast(m)
+		c.toAsked(m, out)
 		c.hand(m, out)
 	}
-	c.time, c.token, c.resting = 0, 0, false
+	c.time, c.token, c.resting, c.later = 0, 0, false, 0
 	c.direct.left()
 	for j := range c.servers {
 		c.servers[j] = view{inc: c.servers[j].inc}
@@ -506,7 +516,9 @@ func (c *Client) enter(token uint64, out *protocol.Out[Message]) {
 			s.response = response{}
 		}
 	}
-	out.StopTimer(retryTimer)
+	if c.later == 0 {
+		out.StopTimer(retryTimer)
+	}
 	out.StopTimer(tokenTimer)
 	out.CritIn(protocol.Group(c.groups), token)
 }

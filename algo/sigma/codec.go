@@ -302,6 +302,7 @@ func (c *Client) Inspect() (st protocol.Standing) {
 		return st
 	}
 	st.Since = int64(c.time)
+	st.Supports = make([]protocol.ID, 0, len(c.servers))
 	for j := range c.servers {
 		if c.servers[j].supports() {
 			st.Supports = append(st.Supports, protocol.ID(j))
@@ -378,6 +379,7 @@ func (c *Client) State(v *protocol.Codec) {
 	protocol.Upto(v, &c.section, protocol.InLost)
 	v.Uints(&c.head, &c.time, &c.last, &c.clock, &c.token, &c.rounds)
 	v.Bools(&c.once, &c.resting, &c.relaxed)
+	v.Uint(&c.later)
 	protocol.Text(v, &c.groups)
 	v.Want(c.groups.Len() <= len(choice{}))
 	if c.direct != nil {

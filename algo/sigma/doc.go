@@ -27,7 +27,7 @@
 //
 // # Complexity
 //
-// Without contention 3n messages an entry and two message delays to enter. With
+// Without contention 3n messages an entry (3m where it is thrifty) and two message delays to enter. With
 // contention at most 4.5n messages, however long holders stay, and a synchronization
 // delay of two (with promises 5n, and below two where delays vary; told directly 6n+1, and at most one); Literal floods, see Deviations. O(1) integers a message; a server holds one request a
 // waiting client, and nothing for an idle lock.
@@ -73,6 +73,8 @@
 //     chooses one first, and tells the servers by DOWNGRADE. Then it may wait for that one while another one is inside.
 //   - Head starts. A request may count as made up to a minute earlier, which its REQUESTs and YIELDs say. All servers order
 //     requests by that; their timestamps stay what names them, and their tokens.
+//   - Thrift. A try may ask a quorum first. It asks the others as soon as one of the quorum does not support it at once, and
+//     after 8T in any case. If it has left before, they never hear of it.
 //   - Drain. A server that is about to stop keeps its owner until that one leaves,
 //     and tells the others that it will support nobody. A client believes it for the
 //     rest of its epoch.
@@ -128,6 +130,8 @@
 // where channels are in order; TestPromiseMutants breaks them, and TestHandOver and TestHandOverOfForgetful measure them.
 //
 // TestHeadStartsExplored decides models in which one client has a head start, and TestPassedByHeadStart simulates how far it reaches.
+//
+// TestThriftExplored decides models in which each client asks all servers but one first.
 //
 // TestStories tells the claims of the paper and of each extension above, message by
 // message, with the lines of Figure 1 in their names; where Figure 1 fails and

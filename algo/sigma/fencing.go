@@ -29,6 +29,7 @@ func (c *Client) win(sure bool, now int64, out *protocol.Out[Message]) {
 	case c.token != 0:
 	case c.confirmed() < c.m: // a server that has only promised its support records no token for us yet
 	case !sure && c.expects():
+		c.askRest(out)
 		if !c.resting {
 			c.resting = true
 			out.SetTimer(retryTimer, c.delay, 0)

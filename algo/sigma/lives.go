@@ -28,6 +28,7 @@ func (c *Client) onIncarnation(j int, inc uint64, now int64, out *protocol.Out[M
 	if s.inc == inc {
 		return
 	}
+	c.later &^= 1 << j
 	s.inc, s.draining = inc, false
 	c.lose(j, now, out)
 	switch {
@@ -60,6 +61,7 @@ func (c *Client) onDraining(j int, inc uint64, now int64, out *protocol.Out[Mess
 func (c *Client) lose(j int, now int64, out *protocol.Out[Message]) {
 	recording := c.servers[j].asked
 	c.servers[j].response = response{}
+	c.askRest(out)
 	switch {
 	case c.section == protocol.InCrit:
 		c.ejectIfWeak(out)

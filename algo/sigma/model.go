@@ -31,8 +31,10 @@ func late(p protocol.Process[Message], from protocol.ID, m Message, again bool) 
 func anyway(protocol.Config) bool { return true }
 
 // unfenced claims it where no tokens are recorded: a client that has more supporters
-// than it needs asks those with small ids to record its token.
-func unfenced(c protocol.Config) bool { return info.Option(c, "fence") == FenceOff }
+// than it needs asks those with small ids to record its token. And which ones it asks later depends on their ids, too.
+func unfenced(c protocol.Config) bool {
+	return info.Option(c, "fence") == FenceOff && info.Option(c, "thrifty") == 0
+}
 
 // rename gives servers other ids. What a server knows is about clients.
 func rename(p protocol.Process[Message], f func(protocol.ID) protocol.ID) {

@@ -22,6 +22,7 @@ func TestMutantsOfClaims(t *testing.T) {
 	symmetric := func(c *check.Config) { c.Reduce = []string{check.ReduceSymmetry} }
 	loses := func(c *check.Config) { c.Amnesia = 1 }
 	single := func(c *check.Config) { c.N = 1 }
+	servers := func(c *check.Config) { c.N = 3 }
 	mutant.Test(t, mutant.Config{
 		Checks: []mutant.Check{
 			reduced(Literal, 2280),
@@ -34,6 +35,7 @@ func TestMutantsOfClaims(t *testing.T) {
 			reduced(Algorithm, 219, symmetric),
 			reduced(Algorithm, 614, tokens, symmetric),
 			reduced(Algorithm, 236, promising, symmetric),
+			reduced(Algorithm, 2521, servers, thrifty, symmetric),
 		},
 		Inside: []string{"late", "anyway", "unfenced", "rename", "renamed"},
 		Survivors: map[string]string{

@@ -160,6 +160,13 @@ var (
 			Range:   between(0, protocol.MaxHeadStart),
 			Doc:     "ns, in check timestamps: the head start of c2, c4, c6 and so on, for the evidence (default 0)",
 		},
+		{
+			Name:    "thrifty",
+			Default: func(protocol.Config) int64 { return 0 },
+			Range:   between(0, 1),
+			Local:   "a client chooses by itself whom it asks first",
+			Doc:     "1: each try asks a quorum first, a different one for each client, and the others if that does not do; 0: all at once, for the evidence (default 0)",
+		},
 	}
 )
 
@@ -183,6 +190,7 @@ var info = protocol.Info{
 	Tells:     true,
 	Several:   true,
 	Early:     true,
+	Thrifty:   true,
 	Detector:  protocol.LeaseDetector,
 	Tolerates: protocol.Crash | protocol.Amnesia,
 	Messages:  messages,

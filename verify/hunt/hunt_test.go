@@ -52,6 +52,7 @@ func TestNothingIsFound(t *testing.T) {
 	t.Run("suzuki-kasami", func(t *testing.T) { clean(t, suzukikasami.Algorithm) })
 	t.Run("sigma", func(t *testing.T) { clean(t, sigma.Algorithm) })
 	t.Run("sigma, promises", func(t *testing.T) { clean(t, sigma.Algorithm, "promise") })
+	t.Run("sigma, promises, thrifty", func(t *testing.T) { clean(t, sigma.Algorithm, "promise", "thrifty") })
 	t.Run("sigma, promises told directly", func(t *testing.T) { clean(t, sigma.Algorithm, "promise", "direct") })
 	t.Run("sigma, promises, linked", func(t *testing.T) { clean(t, reliable.Wrap(sigma.Algorithm), "promise") })
 	t.Run("literal", func(t *testing.T) { clean(t, sigma.Literal) })

@@ -1,0 +1,78 @@
+package sigma
+
+import (
+	"math/bits"
+
+	"github.com/poundlock/poundlock/protocol"
+)
+
+// Thrift: where nobody else wants the lock a quorum is enough. So a try may ask a quorum first, and leaves the other servers alone if it has
+// left soon. They are asked as soon as one of the quorum does not support it at once, whatever the reason, and in any case after a while: a long
+// hold then has as many supports as without thrift.
+
+// askAfter is after how many message delays a client asks everybody: long after a quorum that is up has answered, also where it is busy.
+const askAfter = 8
+
+// thrift is which servers each try of a client asks later, with the option of that name.
+func thrift(id protocol.ID, c protocol.Config) (later uint64) {
+	if info.Option(c, "thrifty") != 0 {
+		for k := int(info.Option(c, "quorum")); k < c.N; k++ {
+			later |= 1 << ((int(id) + k) % c.N)
+		}
+	}
+	return later
+}
+
+// askFirst sends the REQUEST of an epoch to all servers but some, if all others may support us.
+func (c *Client) askFirst(later uint64, out *protocol.Out[Message]) {
+	m := c.ask(Message{})
+	if later == 0 || bits.OnesCount64(later) > len(c.servers)-c.m || c.count((*view).gives) < len(c.servers) {
+		out.Broadcast(m)
+		return
+	}
+	c.later = later
+	c.toAsked(m, out)
+	out.SetTimer(retryTimer, askAfter*c.delay, 0)
+}
+
+// askRest asks those that have not been asked yet, and reports whether there are any.
+func (c *Client) askRest(out *protocol.Out[Message]) bool {
+	later := c.later
+	if later == 0 {
+		return false
+	}
+	c.later = 0
+	stage := First
+	if c.section == protocol.InCrit {
+		stage = Inside
+	}
+	for j := range c.servers {
+		if later>>j&1 != 0 && c.servers[j].gives() && (stage == First || c.refresh != 0) {
+			c.rerequest(j, stage, out)
+		}
+	}
+	if c.section == protocol.InTry && c.supporters() > 0 {
+		out.SetTimer(retryTimer, c.patience, 0)
+	} else {
+		out.StopTimer(retryTimer)
+	}
+	return true
+}
+
+// toAsked sends a message to the servers that have been asked.
+func (c *Client) toAsked(m Message, out *protocol.Out[Message]) {
+	if c.later == 0 {
+		out.Broadcast(m)
+		return
+	}
+	for j := range c.servers {
+		if c.later>>j&1 == 0 {
+			out.Send(protocol.ID(j), m)
+		}
+	}
+}
+
+// lacks reports whether some server has answered that it does not support us, or is away.
+func (c *Client) lacks() bool {
+	return c.count(func(s *view) bool { return s.supports() || s.awaited() }) < len(c.servers)
+}

@@ -282,7 +282,7 @@ func (l *loop) unlockAndFlush(list *[]*session) {
 	dirty := append((*list)[:0], l.out.dirty...)
 	clear(l.out.dirty)
 	l.out.dirty = l.out.dirty[:0]
-	<-l.steps
+	l.steps.give()
 	for k, p := range dirty {
 		p.signal(k < direct)
 	}

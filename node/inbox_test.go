@@ -20,8 +20,8 @@ func TestTurns(t *testing.T) {
 	defer n.cancel()
 	n.loops = n.loops[:1]
 	l := n.loops[0]
-	l.steps <- struct{}{} // it is busy
-	const rest = 100      // in the third frame of the loud ones
+	l.steps.take()   // it is busy
+	const rest = 100 // in the third frame of the loud ones
 	loud, louder, quiet := newSession(n, 10, 1), newSession(n, 11, 1), newSession(n, 12, 1)
 	names := map[*session]string{loud: "loud", louder: "louder", quiet: "quiet"}
 	var mu sync.Mutex
@@ -120,5 +120,42 @@ func TestTurns(t *testing.T) {
 	}
 	if len(l.inbox.line) != 0 || len(l.inbox.turns) != 0 {
 		t.Errorf("%d turns are left", len(l.inbox.line))
+	}
+}
+
+// Messages that wait in the line stay what they are while more frames come.
+func TestFramesInTheLine(t *testing.T) {
+	n, err := newNode(Config{Peers: []Peer{{Name: "s1", Addr: "127.0.0.1:1"}}, Hosts: map[Kind]Host{Mutex: HostOf(sigma.Algorithm)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.cancel()
+	n.loops = n.loops[:1]
+	l := n.loops[0]
+	l.steps.take() // it is busy
+	here, there := net.Pipe()
+	c := newConn(n, here, bufio.NewReader(here), false, time.Minute)
+	c.s = newSession(n, 10, 1)
+	c.s.conn = c
+	const frames = 5
+	go func() {
+		defer there.Close()
+		for k := range frames {
+			b := transport.AppendHeader(nil, 0)
+			b = transport.Item{Type: transport.MessageItem, Seq: uint64(1 + k), Name: fmt.Append(nil, "lock ", k), Body: []byte{byte(k)}}.Append(b)
+			transport.EndFrame(b)
+			if _, err := there.Write(b); err != nil {
+				t.Error(err)
+			}
+		}
+	}()
+	if err := c.read(); !errors.Is(err, io.EOF) {
+		t.Error(err)
+	}
+	_, _, messages := l.inbox.take(nil, nil, nil, false)
+	for k := range frames {
+		if len(messages) != frames || string(messages[k].name) != fmt.Sprint("lock ", k) || messages[k].body[0] != byte(k) {
+			t.Fatalf("%d messages, among them %q %v", len(messages), messages[k].name, messages[k].body)
+		}
 	}
 }

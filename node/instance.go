@@ -105,16 +105,14 @@ func (l *loop) hearNow(p *parcel, place uint16) bool {
 	if l.journal != nil || l.n.c.Objects != nil {
 		return false
 	}
-	select {
-	case l.steps <- struct{}{}:
-	default:
+	if !l.steps.tryTake() {
 		return false
 	}
 	if l.n.roles.holds() {
 		l.n.sessions.lapse()
 	}
 	if l.gate.shut || !l.inbox.idle() {
-		<-l.steps
+		l.steps.give()
 		return false
 	}
 	for i := range p.messages {

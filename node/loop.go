@@ -22,7 +22,7 @@ const (
 // reader while that has nothing to do (hearNow). Its inbox and its users are for everybody.
 type loop struct {
 	n         *Node
-	steps     chan struct{} // has an element while somebody steps
+	steps     baton
 	instances shrinkmap.Map[string, *instance]
 	sessions  map[protocol.ID]*session // by peer, as far as this loop has heard
 	make      factory                  // and idling: who is like a new one is dropped
@@ -47,7 +47,7 @@ type loop struct {
 func newLoop(n *Node) *loop {
 	l := &loop{
 		n:        n,
-		steps:    make(chan struct{}, 1),
+		steps:    newBaton(),
 		make:     newFactory(n),
 		out:      outbox{n: n},
 		counts:   supports{known: map[string]map[protocol.ID]uint64{}},
@@ -75,7 +75,7 @@ func (l *loop) run() {
 	var due time.Duration // of the alarm
 	alarm := time.AfterFunc(time.Hour, l.inbox.signal)
 	defer alarm.Stop()
-	l.steps <- struct{}{}
+	l.steps.take()
 	if !l.gate.shut && !l.journal.began() {
 		l.journal.noteBegin()
 		l.beginReplicas()
@@ -130,9 +130,9 @@ func (l *loop) run() {
 		if yield = !yield && !idle && len(l.out.dirty) > 0 && !l.n.roles.member(); yield {
 			// What users do at once, such as the next Try after an Exit, goes into the same
 			// frames. At a member it would only come between a request and its answer.
-			<-l.steps
+			l.steps.give()
 			runtime.Gosched()
-			l.steps <- struct{}{}
+			l.steps.take()
 			continue
 		}
 		l.alarm = now + wait
@@ -144,7 +144,7 @@ func (l *loop) run() {
 			}
 			<-l.inbox.wake
 		}
-		l.steps <- struct{}{}
+		l.steps.take()
 	}
 }
 

@@ -79,11 +79,11 @@ func (l *loop) Effect(a protocol.Act, kind int, msg []byte) {
 			l.tell(i.name, func() { u.Rem(why) }) // it has left, whatever it does
 		}
 	case protocol.SetTimer:
-		after := time.Duration(a.After)
+		after, same := time.Duration(a.After), time.Duration(a.After)
 		if a.Arg > 0 {
-			after += time.Duration(l.random.Uint64N(a.Arg + 1))
+			after, same = after+time.Duration(l.random.Uint64N(a.Arg+1)), 0
 		}
-		l.timers.set(i, a.Timer, together(l.now()+after, after))
+		l.timers.set(i, a.Timer, together(l.now()+after, after), same)
 	case protocol.StopTimer:
 		if t := i.timer(a.Timer); t != nil {
 			l.timers.stop(t)
@@ -232,11 +232,10 @@ func (l *loop) now() time.Duration { return time.Since(l.n.started) }
 // runTimers fires what is due at now, and returns how long from then to wait for the next one.
 func (l *loop) runTimers(now time.Duration) time.Duration {
 	const most = time.Hour
-	if len(l.timers) == 0 {
-		return most
-	}
-	for l.timers.due(now) {
-		t := l.timers[0]
+	for t := l.timers.first(); t != nil; t = l.timers.first() {
+		if t.at > now {
+			return min(most, t.at-now)
+		}
 		l.timers.stop(t)
 		l.step(t.inst, protocol.Input{Kind: protocol.Timeout, Timer: t.id}, nil, nil)
 	}

@@ -120,7 +120,7 @@ func (l *loop) hearNow(p *parcel, place uint16) bool {
 			l.deliver(m)
 		}
 	}
-	if len(l.timers) > 0 && l.timers[0].at < l.alarm {
+	if t := l.timers.first(); t != nil && t.at < l.alarm {
 		l.inbox.signal() // it is set too late
 	}
 	l.unlockAndFlush(&p.dirty)

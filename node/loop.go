@@ -88,7 +88,7 @@ func (l *loop) run() {
 		urgent, queue, messages = l.inbox.take(urgent, queue, messages, l.gate.shut)
 		idle := len(urgent)+len(queue)+len(messages) == 0
 		now := l.now()
-		if l.n.roles.holds() && (!idle || l.timers.due(now)) {
+		if t := l.timers.first(); l.n.roles.holds() && (!idle || t != nil && t.at <= now) {
 			l.n.sessions.lapse()
 			urgent = l.inbox.takeUrgent(urgent) // that of it
 		}

@@ -437,7 +437,7 @@ func (l *loader) lock(r *protocol.Reader) error {
 		if r.Err != nil || i.timer(id) != nil {
 			return fmt.Errorf("%w: lock %q: its timers", ErrSnapshot, name)
 		}
-		home.timers.set(i, id, at-l.began)
+		home.timers.set(i, id, at-l.began, 0)
 		l.size.Timers++
 	}
 	if r.Err != nil {

@@ -7,25 +7,77 @@ import (
 
 // A timer is one armed timer of one instance.
 type timer struct {
-	at    time.Duration // since the node's start
-	inst  *instance
-	next  *timer // of the same instance
-	id    uint32
-	index int32 // in the heap
+	at     time.Duration // since the node's start
+	inst   *instance
+	next   *timer // of the same instance
+	id     uint32
+	index  int32  // in the heap, if it is there
+	before *timer // in its line; nil: it is in the heap
+	behind *timer
 }
 
-// timers is a heap of timers, the earliest first.
-type timers []*timer
+// timers are those of a loop. Long ones that run for as long as each other end in the order in which they were set, and so there is a line for
+// them; all others are in a heap, where each costs the more the more there are.
+type timers struct {
+	heap  timerHeap
+	lines []*line
+}
 
-// set arms a timer of an instance, again if it is armed.
-func (h *timers) set(i *instance, id uint32, at time.Duration) {
-	if t := i.timer(id); t != nil {
-		t.at = at
-		heap.Fix(h, int(t.index))
+// A line is a ring of timers, the earliest first, from its end on, which is no timer.
+type line struct {
+	after time.Duration // for so long they run
+	end   timer
+}
+
+// mostLines is how many lines there are at most. Nearly all long timers are one of two.
+const mostLines = 8
+
+// set arms a timer of an instance, again if it is armed. It runs for so long, 0: nobody knows for how long.
+func (h *timers) set(i *instance, id uint32, at, after time.Duration) {
+	t := i.timer(id)
+	switch {
+	case t == nil:
+		t = &timer{inst: i, id: id, next: i.timers}
+		i.timers = t
+	case t.at == at: // often: see together
+		return
+	default:
+		h.remove(t)
+	}
+	t.at = at
+	if x := h.line(at, after); x != nil {
+		last := x.end.before
+		t.before, t.behind = last, &x.end
+		last.behind, x.end.before = t, t
 		return
 	}
-	i.timers = &timer{inst: i, id: id, next: i.timers, at: at}
-	heap.Push(h, i.timers)
+	heap.Push(&h.heap, t)
+}
+
+// line is the one whose end a timer may join; nil: there is none.
+func (h *timers) line(at, after time.Duration) (found *line) {
+	if after < long {
+		return nil
+	}
+	for _, x := range h.lines {
+		switch empty := x.end.behind == &x.end; {
+		case x.after == after && (empty || x.end.before.at <= at):
+			return x
+		case x.after == after:
+			return nil // the clock of another life
+		case empty:
+			found = x
+		}
+	}
+	if found == nil && len(h.lines) < mostLines {
+		found = new(line)
+		found.end.before, found.end.behind = &found.end, &found.end
+		h.lines = append(h.lines, found)
+	}
+	if found != nil {
+		found.after = after
+	}
+	return found
 }
 
 // long is for how long a timer runs that may be a little late.
@@ -41,8 +93,18 @@ func together(at, after time.Duration) time.Duration {
 	return (at + grain - 1) / grain * grain
 }
 
-// due reports whether a timer is to fire.
-func (h timers) due(now time.Duration) bool { return len(h) > 0 && h[0].at <= now }
+// first is the timer that fires next, nil: there is none.
+func (h *timers) first() (t *timer) {
+	if len(h.heap) > 0 {
+		t = h.heap[0]
+	}
+	for _, x := range h.lines {
+		if f := x.end.behind; f != &x.end && (t == nil || f.at < t.at) {
+			t = f
+		}
+	}
+	return t
+}
 
 // stop takes a timer out, which is armed.
 func (h *timers) stop(t *timer) {
@@ -55,28 +117,36 @@ func (h *timers) stop(t *timer) {
 }
 
 func (h *timers) remove(t *timer) {
-	heap.Remove(h, int(t.index))
-	if last := len(*h); cap(*h) > 1024 && last < cap(*h)/4 {
-		*h = append(make(timers, 0, 2*last), *h...)
+	if t.before != nil {
+		t.before.behind, t.behind.before = t.behind, t.before
+		t.before, t.behind = nil, nil
+		return
+	}
+	heap.Remove(&h.heap, int(t.index))
+	if last := len(h.heap); cap(h.heap) > 1024 && last < cap(h.heap)/4 {
+		h.heap = append(make(timerHeap, 0, 2*last), h.heap...)
 	}
 }
 
-// Len, Less, Swap, Push and Pop implement heap.Interface.
-func (h *timers) Len() int           { return len(*h) }
-func (h *timers) Less(i, j int) bool { return (*h)[i].at < (*h)[j].at }
+// timerHeap is a heap of timers, the earliest first.
+type timerHeap []*timer
 
-func (h *timers) Swap(i, j int) {
+// Len, Less, Swap, Push and Pop implement heap.Interface.
+func (h *timerHeap) Len() int           { return len(*h) }
+func (h *timerHeap) Less(i, j int) bool { return (*h)[i].at < (*h)[j].at }
+
+func (h *timerHeap) Swap(i, j int) {
 	t, u := (*h)[i], (*h)[j]
 	(*h)[i], (*h)[j] = u, t
 	t.index, u.index = int32(j), int32(i)
 }
 
-func (h *timers) Push(t any) {
+func (h *timerHeap) Push(t any) {
 	t.(*timer).index = int32(len(*h))
 	*h = append(*h, t.(*timer))
 }
 
-func (h *timers) Pop() any {
+func (h *timerHeap) Pop() any {
 	last := len(*h) - 1
 	t := (*h)[last]
 	(*h)[last] = nil

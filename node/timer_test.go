@@ -1,6 +1,9 @@
 package node
 
 import (
+	"cmp"
+	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 )
@@ -21,5 +24,53 @@ func TestTimersTogether(t *testing.T) {
 	}
 	if len(ends) > 4 {
 		t.Errorf("timers that begin within a second end at %d instants", len(ends))
+	}
+}
+
+// The first timer is the earliest one, in whichever way the others were set, set again and stopped.
+func TestFirstTimer(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	var h timers
+	var armed []*timer
+	var now time.Duration
+	inLines, durations := 0, []time.Duration{0, time.Second, long, long, 2 * long, 12 * long}
+	for step := range 20_000 {
+		now += time.Duration(r.IntN(100)) * time.Millisecond
+		switch k := r.IntN(10); {
+		case k < 5:
+			i, after := &instance{}, durations[r.IntN(len(durations))]
+			if step%1000 > 500 { // more than there are lines for
+				after += time.Duration(r.IntN(40)) * time.Second
+			}
+			h.set(i, 1, now+after, after)
+			armed = append(armed, i.timers)
+		case k < 7 && len(armed) > 0:
+			after := durations[r.IntN(len(durations))]
+			h.set(armed[r.IntN(len(armed))].inst, 1, now+after-time.Duration(r.IntN(2)*r.IntN(5000))*time.Millisecond, after) // or by another clock
+		case k < 8 && len(armed) > 0:
+			h.stop(armed[r.IntN(len(armed))])
+		default:
+			if first := h.first(); first != nil {
+				h.stop(first)
+			}
+		}
+		armed = slices.DeleteFunc(armed, func(x *timer) bool { return x.inst.timers == nil })
+		first := h.first()
+		if len(armed) == 0 {
+			if first != nil {
+				t.Fatalf("step %d: %v is armed", step, first)
+			}
+			continue
+		}
+		earliest := slices.MinFunc(armed, func(a, b *timer) int { return cmp.Compare(a.at, b.at) })
+		if first == nil || first.at != earliest.at {
+			t.Fatalf("step %d: the first one is %v, want %v", step, first, earliest)
+		}
+		if earliest.before != nil {
+			inLines++
+		}
+	}
+	if inLines < 1000 || len(h.lines) > mostLines {
+		t.Errorf("%d times the first one was in one of %d lines", inLines, len(h.lines))
 	}
 }

@@ -59,6 +59,7 @@ func (l *loop) Effect(a protocol.Act, kind int, msg []byte) {
 	case protocol.Crit:
 		if u := l.users.get(i.name); u != nil {
 			u.section, i.inside = protocol.InCrit, true
+			l.enters(i.name)
 			e := Entry{Token: a.Arg, Group: protocol.Group(a.Data)}
 			e.Sessions, e.Request = l.supports(i)
 			u.supports = e.Sessions

@@ -162,6 +162,7 @@ func (l *loop) message(e *message) {
 			return
 		}
 	}
+	l.answers(i.name)
 	label, body := e.parts()
 	l.labels.set(i, e.sess.id, label)
 	l.step(i, protocol.NewReceive(e.sess.id), body, e.sess)
@@ -349,7 +350,7 @@ func (l *loop) tryEvent(e *event) {
 	if e.once {
 		in.Arg = protocol.TryOnce
 	}
-	in.Arg = protocol.WithHeadStart(in.Arg, uint64(u.ahead()))
+	in.Arg = protocol.WithLater(protocol.WithHeadStart(in.Arg, uint64(u.ahead())), l.later(u.kind, e.name))
 	l.stepUser(e.name, in)
 	if l.n.roles.mutual() {
 		for id := range l.make.links {

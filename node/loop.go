@@ -27,6 +27,7 @@ type loop struct {
 	sessions  map[protocol.ID]*session // by peer, as far as this loop has heard
 	make      factory                  // and idling: who is like a new one is dropped
 	lull      lull                     // as an instance begins
+	trial     trial
 	gate      gate
 	journal   *journal // nil: the member is not durable
 	names     names

@@ -249,6 +249,7 @@ type Node struct {
 
 	sessions *sessions
 	pacer    *pacer
+	thrift   thrift
 	demand   *demand // nil: members are dialed always
 	naps     *naps
 
@@ -306,6 +307,7 @@ func newNode(c Config) (*Node, error) {
 	}
 	n.sessions = newSessions(n)
 	n.pacer = newPacer(n)
+	n.thrift.n = n
 	n.demand = newDemand(n)
 	n.naps = sleeps
 	n.parcels.New = func() any { return new(parcel) }

@@ -149,6 +149,7 @@ func (s *session) detach(c *conn) (current bool) {
 	s.conn = nil
 	s.parted = s.parted && heard
 	s.n.lives.away(s.id, s.incarnation)
+	s.n.thrift.changed()
 	return true
 }
 

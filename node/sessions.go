@@ -398,6 +398,7 @@ func (ss *sessions) noteRoundTrip(s *session, took time.Duration) {
 		}
 		other.mu.Unlock()
 	}
+	ss.n.thrift.changed()
 	slices.Sort(all)
 	delay := min(all[len(all)/2]/2, maxDelay)
 	// In steps of a quarter or more, so that processes agree and little is made anew.
@@ -465,6 +466,7 @@ func (ss *sessions) connect(s *session, c *conn, received uint64, isNew bool) er
 	ss.nextLapse.Store(0)
 	ss.mu.Unlock()
 	ss.n.detector.heard(s, isNew)
+	ss.n.thrift.connected()
 	ss.tell() // those that wait until it is alive: nobody suspects it any more
 	ss.n.pacer.admit()
 	ss.look()

@@ -33,11 +33,12 @@ const (
 
 // A conn is one connection of one session, after the handshake.
 type conn struct {
-	n     *Node
-	s     *session
-	nc    net.Conn
-	in    *bufio.Reader
-	dials bool // this end dialed
+	n      *Node
+	s      *session
+	nc     net.Conn
+	in     *bufio.Reader
+	memory []byte // of the last frame, if nobody looks at it any more; the reader's
+	dials  bool   // this end dialed
 	// isSession: the session, of a client, ends with this connection. Constant once there is one.
 	isSession bool
 	dialer    *process // that the session, of a client, does not outlive; nil: unknown
@@ -451,7 +452,11 @@ func (c *conn) read() error {
 		}
 		// Where the epoch is an old one the peer is about to be told.
 		if err == nil && (c.dials || !c.outdated(h.Epoch)) {
-			err = c.frame(items)
+			var kept bool
+			if kept, err = c.frame(items); kept || cap(frame) > keepFrame {
+				frame = nil
+			}
+			c.memory = frame
 		}
 		c.handled(g)
 		c.handles.Store(false)
@@ -488,12 +493,13 @@ func (c *conn) outdated(epoch uint64) bool {
 	return old != nil
 }
 
-// frame handles the items of one frame. The messages in it go to the loops in their order, a turn at a time.
-func (c *conn) frame(items []byte) error {
+// frame handles the items of one frame. The messages in it go to the loops in their order, a turn at a time. kept: somebody may
+// still look at the frame.
+func (c *conn) frame(items []byte) (kept bool, err error) {
 	c.s.receive.Lock()
 	defer c.s.receive.Unlock()
 	if c.s.connection() != c {
-		return errReplaced
+		return true, errReplaced
 	}
 	if c.n.detector != nil {
 		c.n.detector.heard(c.s, false)
@@ -501,8 +507,7 @@ func (c *conn) frame(items []byte) error {
 	received := 0
 	p := c.n.parcels.Get().(*parcel)
 	defer c.n.parcels.Put(p)
-	p.size = len(items)
-	var err error
+	p.size, p.kept = len(items), false
 	for len(items) > 0 && err == nil {
 		var i transport.Item
 		i, items, err = transport.ReadItem(items)
@@ -517,6 +522,7 @@ func (c *conn) frame(items []byte) error {
 			received++
 			err = c.message(i, p)
 		default:
+			p.kept = p.kept || i.Type != transport.AckItem
 			err = c.control(i)
 		}
 	}
@@ -524,7 +530,7 @@ func (c *conn) frame(items []byte) error {
 		c.oweAck(received) // now: an answer may go out before deliver returns
 	}
 	p.deliver(c.n)
-	return err
+	return p.kept, err
 }
 
 // oweAck has messages acknowledged, or sent that can wait: with the next frame that goes out anyway, or soon.

@@ -240,10 +240,7 @@ func (l *loop) runTimers(now time.Duration) time.Duration {
 		l.timers.stop(t)
 		l.step(t.inst, protocol.Input{Kind: protocol.Timeout, Timer: t.id}, nil, nil)
 	}
-	if len(l.timers) == 0 {
-		return most
-	}
-	return min(most, l.timers[0].at-now)
+	return most
 }
 
 // An outbox is where a loop puts what it sends. The writers of sessions are woken once for many messages.

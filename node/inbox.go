@@ -193,6 +193,7 @@ type turn struct {
 type parcel struct {
 	messages []message
 	size     int        // bytes of the frame
+	kept     bool       // somebody may look at the frame after it has been delivered
 	dirty    []*session // scratch
 }
 
@@ -205,6 +206,7 @@ func (p *parcel) deliver(n *Node) {
 	}
 	for k, l := range n.loops {
 		if count := p.count(uint16(k)); count > 0 && !l.hearNow(p, uint16(k)) {
+			p.kept = true
 			l.inbox.deliver(p, uint16(k), count)
 		}
 	}

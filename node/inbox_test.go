@@ -1,13 +1,18 @@
 package node
 
 import (
+	"bufio"
+	"errors"
 	"fmt"
+	"io"
+	"net"
 	"slices"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/poundlock/poundlock/algo/sigma"
+	"github.com/poundlock/poundlock/transport"
 )
 
 // Sessions take turns: those that have much to say wait for those that have little. A turn is bounded in messages and, where

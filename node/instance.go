@@ -209,7 +209,7 @@ func (l *loop) step(i *instance, in protocol.Input, msg []byte, from *session) {
 func (l *loop) stepKeep(i *instance, in protocol.Input, msg []byte, from *session) {
 	in.Now = l.n.clock.now()
 	l.current = i
-	had := !i.owner().nobody()
+	had, wasInside := !i.owner().nobody(), i.inside
 	err := i.process.Step(in, msg, l)
 	l.current = nil
 	if i.replica != nil {
@@ -226,7 +226,7 @@ func (l *loop) stepKeep(i *instance, in protocol.Input, msg []byte, from *sessio
 		if had && i.owner().nobody() {
 			l.limits.settle(i)
 		}
-		if i.inside {
+		if wasInside && i.inside { // as it enters it is told anyway
 			l.tellSupports(i, in.Kind)
 		}
 	case errors.Is(err, ErrMessage) && l.journal.refuses(from, err):

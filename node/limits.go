@@ -90,8 +90,11 @@ func (u *uses) all() iter.Seq[*instance] {
 // note records that a peer uses an instance, where the end of its
 // session concerns only those. It says why not, where there is too much of that already.
 func (l *limits) note(i *instance, p *session) (why string) {
+	if l.n.detector != nil || l.n.roles.restores(p.id) {
+		return ""
+	}
 	locks := l.of(p)
-	if locks.has(i) || l.n.detector != nil || l.n.roles.restores(p.id) {
+	if locks.has(i) {
 		return ""
 	}
 	if why := l.admit(p, locks); why != "" {

@@ -44,11 +44,11 @@ func (c *conn) readFrame(idle time.Duration) (frame []byte, g *limit.Guest, err 
 		return nil, nil, c.ended()
 	}
 	if c.dials {
-		frame, err = transport.ReadFrameInto(c.in, transport.MaxFrame, nil)
+		frame, err = transport.ReadFrameInto(c.in, transport.MaxFrame, c.memory, nil)
 		return frame, nil, err
 	}
 	began := false
-	frame, err = transport.ReadFrameInto(c.in, c.maxFrame(), func(whole, memory int) error {
+	frame, err = transport.ReadFrameInto(c.in, c.maxFrame(), c.memory, func(whole, memory int) error {
 		if !began && c.in.Buffered() < whole {
 			rest := restOfFrame
 			if idle > 0 {
@@ -93,6 +93,9 @@ func (c *conn) readFrame(idle time.Duration) (frame []byte, g *limit.Guest, err 
 	c.n.book.warn(c.s.host, "closed a connection", "peer", c.n.roles.name(c.s.id), "from", c.nc.RemoteAddr(), "reason", err)
 	return nil, nil, err
 }
+
+// keepFrame is how large the memory of a frame may be that is kept for the next one.
+const keepFrame = 512
 
 // expect has reading end at a time, zero: never.
 func (c *conn) expect(until time.Time) {

@@ -69,12 +69,12 @@ func ReadFrame(r io.Reader, limit int) ([]byte, error) {
 	if _, err := io.ReadFull(r, length[:]); err != nil {
 		return nil, err
 	}
-	return readRest(r, length, limit, nil)
+	return readRest(r, length, limit, nil, nil)
 }
 
-// ReadFrameInto is ReadFrame that asks for room, unless that is nil, before it takes memory: how large the whole frame claims to be, and
-// how much memory is to be taken for it in all. An error of room ends the reading.
-func ReadFrameInto(in *bufio.Reader, limit int, room func(whole, memory int) error) ([]byte, error) {
+// ReadFrameInto is ReadFrame into memory that is there already, if the frame fits. It asks for room, unless that is nil, before it takes memory: how
+// large the whole frame claims to be, and how much memory is to be taken for it in all. An error of room ends the reading.
+func ReadFrameInto(in *bufio.Reader, limit int, memory []byte, room func(whole, memory int) error) ([]byte, error) {
 	head, err := in.Peek(LengthSize)
 	if err != nil {
 		if err == io.EOF && len(head) > 0 {
@@ -84,11 +84,11 @@ func ReadFrameInto(in *bufio.Reader, limit int, room func(whole, memory int) err
 	}
 	length := [LengthSize]byte(head)
 	_, _ = in.Discard(LengthSize) // they are there
-	return readRest(in, length, limit, room)
+	return readRest(in, length, limit, memory[:0], room)
 }
 
 // readRest reads what follows the length of a frame.
-func readRest(r io.Reader, length [LengthSize]byte, limit int, room func(whole, memory int) error) ([]byte, error) {
+func readRest(r io.Reader, length [LengthSize]byte, limit int, b []byte, room func(whole, memory int) error) ([]byte, error) {
 	n := binary.BigEndian.Uint32(length[:])
 	switch {
 	case n <= uint32(limit):
@@ -100,16 +100,17 @@ func readRest(r io.Reader, length [LengthSize]byte, limit int, room func(whole, 
 		return nil, fmt.Errorf("%w: it claims %d bytes, the limit is %d", ErrFrame, n, limit)
 	}
 	// Memory follows the bytes that came, not those that were claimed.
-	var b []byte
-	for len(b) < int(n) || b == nil {
-		if len(b) == cap(b) {
+	for first := true; first || len(b) < int(n); first = false {
+		if first || len(b) == cap(b) {
 			size := min(max(2*len(b), 1<<16), int(n))
 			if room != nil {
 				if err := room(int(n), size); err != nil {
 					return nil, err
 				}
 			}
-			b = append(make([]byte, 0, size), b...)
+			if size > cap(b) {
+				b = append(make([]byte, 0, size), b...)
+			}
 		}
 		end := min(cap(b), int(n))
 		if _, err := io.ReadFull(r, b[len(b):end]); err != nil {

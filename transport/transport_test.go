@@ -175,7 +175,7 @@ func TestReadFrame(t *testing.T) {
 	} {
 		for _, read := range []func(io.Reader) ([]byte, error){
 			func(r io.Reader) ([]byte, error) { return ReadFrame(r, MaxFrame) },
-			func(r io.Reader) ([]byte, error) { return ReadFrameInto(bufio.NewReader(r), MaxFrame, nil) },
+			func(r io.Reader) ([]byte, error) { return ReadFrameInto(bufio.NewReader(r), MaxFrame, nil, nil) },
 		} {
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
@@ -200,7 +200,7 @@ func TestReadFrame(t *testing.T) {
 	all := testing.AllocsPerRun(100, func() {
 		from.Reset(big)
 		in.Reset(&from)
-		if b, err := ReadFrameInto(in, MaxFrame, nil); err != nil || !bytes.Equal(b, big[4:]) {
+		if b, err := ReadFrameInto(in, MaxFrame, nil, nil); err != nil || !bytes.Equal(b, big[4:]) {
 			t.Fatalf("%d bytes of %d, %v", len(b), len(big)-4, err)
 		}
 	})

@@ -66,19 +66,25 @@ func plain(err error) string { return strings.TrimPrefix(err.Error(), prefix) }
 
 // failed names the lock in an error; what is no sentinel yet is ErrNotAcquired.
 func failed(name string, err error) error {
-	lock := locks(name)
-	for _, sentinel := range []error{ErrNotAcquired, ErrNoQuorum, ErrClosed} {
-		if err == sentinel {
-			return &failure{sentinel, lock, nil}
-		}
-	}
-	if f, ok := err.(*failure); ok && f.kind != ErrLost {
-		if f.what.noun == "" {
-			f = &failure{f.kind, lock, f.why}
-		}
+	f, isFailure := err.(*failure)
+	isFailure = isFailure && f.kind != ErrLost
+	if isFailure && f.what.noun != "" {
 		return f
 	}
-	return &failure{ErrNotAcquired, lock, err}
+	x := &struct { // in one piece
+		failure
+		name [1]string
+	}{name: [1]string{name}}
+	x.what = locks(x.name[:]...)
+	switch {
+	case err == ErrNotAcquired, err == ErrNoQuorum, err == ErrClosed:
+		x.kind = err
+	case isFailure:
+		x.kind, x.why = f.kind, f.why
+	default:
+		x.kind, x.why = ErrNotAcquired, err
+	}
+	return &x.failure
 }
 
 // A subject is what an error is about, such as: lock "a". Its text is made when it is read: in an overload there are many errors,

@@ -36,7 +36,14 @@ type terms struct {
 
 // Mutex returns the lock called name: 1 to 1024 bytes of UTF-8 without control
 // characters, which Lock checks. It costs nothing until it is used.
-func (c *Client) Mutex(name string) *Mutex { return c.Locks(name) }
+func (c *Client) Mutex(name string) *Mutex {
+	m := &struct { // in one piece
+		Mutex
+		name [1]string
+	}{name: [1]string{name}}
+	m.names, m.terms = m.name[:], &c.usual
+	return &m.Mutex
+}
 
 // Locks returns the locks of these names as one: all of them are held, or none.
 // They are acquired one after the other, in one canonical order (bytewise
@@ -209,7 +216,7 @@ func (c *Client) crowded(ctx context.Context, name string, once bool) error {
 	// What comes all at once has gone within half of that. What has stood for longer will not go: then whoever waits long waits for nothing.
 	share := time.Duration(2)
 	if b.Stands > left/2 {
-		share = 8
+		share = 32
 	}
 	if b.Wait <= left/share || left <= 0 {
 		return nil

@@ -21,6 +21,7 @@ const (
 	mostPace  = 1 << 14                // and at most
 	paceStep  = 8                      // more, each time that they came through at once
 	rateTime  = 250 * time.Millisecond // over which the rate is measured at least
+	gap       = time.Second            // for less nobody waits while a load goes on
 )
 
 // A pace is how many messages a client may have on their way to one server: session.mu guards it.
@@ -103,12 +104,13 @@ type pacer struct {
 	posted int        // to the loops, which have not begun them
 	turns  int        // of Tries that were let go
 	since  time.Time  // when rate was measured, or the first one was kept
+	empty  time.Time  // when the last one went that had waited
 	let    int        // go since then
 	rooms  []int      // scratch
 
 	waiting atomic.Int64 // live
 	rate    atomic.Int64 // of Tries that are let go, in a second; 0: unknown
-	began   atomic.Int64 // since when some wait, after the node's start
+	began   atomic.Int64 // since when some wait, but for gaps, after the node's start
 }
 
 // A kept Try is one that waits, unless its user does no more.
@@ -147,16 +149,16 @@ func (p *pacer) try(l *loop, e event, u *user) {
 	k := kept{e, l, u}
 	if p.live == 0 {
 		p.since, p.let = time.Now(), 0
-		p.rate.Store(0)
+		if p.since.Sub(p.empty) > gap {
+			p.rate.Store(0)
+			p.began.Store(int64(p.since.Sub(p.n.started)))
+		}
 	}
 	p.count(1) // before the look at sessions: whoever makes room there from now on waits for mu, and looks here
 	if p.live == 1 && p.room() > 0 {
 		p.count(-1)
 		p.post(k)
 		return
-	}
-	if p.live == 1 {
-		p.began.Store(int64(time.Since(p.n.started)))
 	}
 	u.passage = waiting
 	p.tries = append(p.tries, k)
@@ -217,7 +219,10 @@ func (p *pacer) takeBack(u *user) (was passage) {
 	switch was = u.passage; was {
 	case waiting:
 		u.passage = begun
-		if p.count(-1); len(p.tries) > 2*p.live+firstPace {
+		if p.count(-1); p.live == 0 {
+			p.empty = time.Now()
+		}
+		if len(p.tries) > 2*p.live+firstPace {
 			p.tries = slices.DeleteFunc(p.tries, func(k kept) bool { return k.user.passage != waiting })
 		}
 	case posted:
@@ -276,7 +281,7 @@ func (p *pacer) admit() {
 		p.post(k)
 	}
 	if p.live == 0 {
-		p.tries = nil
+		p.tries, p.empty = nil, time.Now()
 	}
 	if took := time.Since(p.since); took >= rateTime {
 		rate := int64(float64(p.let) / took.Seconds())

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/pprof"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -174,7 +173,7 @@ type clients struct {
 	prefix string // of the names of their locks
 	all    []*poundlock.Client
 	held   [][]*poundlock.Grant // by client
-	names  []string             // to be asked for: they come again, but not while one is asked for
+	names  string               // to be asked for, one behind the other: see name
 	asked  atomic.Int64         // so far
 }
 
@@ -189,12 +188,28 @@ func runClients(args []string) error {
 	if err != nil {
 		return err
 	}
-	const names = 200_000
 	c := &clients{config: poundlock.Config{Servers: servers, Lease: *lease, QuorumWait: time.Minute, Label: crowdLabel}, prefix: *name}
-	for k := range names {
-		c.names = append(c.names, "asked/"+c.prefix+"/"+strconv.Itoa(k))
+	var names strings.Builder
+	for k := range manyNames {
+		fmt.Fprintf(&names, nameForm, k, c.prefix)
 	}
+	c.names = names.String()
 	return obey(c.do)
+}
+
+// manyNames are so many that servers have forgotten a lock before it is asked for again, whatever they are asked for meanwhile: so a
+// lock costs them the same in each load. They are made before, and are one string: to make one takes as long as a call that
+// is refused, and very many strings would keep the collector busy.
+const manyNames = 1 << 20
+
+// nameForm has names of one length.
+const nameForm = "asked/%07d/%s"
+
+// name is one that is to be asked for.
+func (c *clients) name(k int) string {
+	long := len(c.names) / manyNames
+	at := k % manyNames * long
+	return c.names[at : at+long]
 }
 
 func (c *clients) do(o order) (report, error) {
@@ -265,7 +280,7 @@ func (c *clients) ask(length time.Duration, begin func(end time.Time, one func(c
 	begin(end, func(ctx context.Context) {
 		asked.Add(1)
 		k := int(c.asked.Add(1))
-		g, err := c.all[k%len(c.all)].Mutex(c.names[k%len(c.names)]).Lock(ctx)
+		g, err := c.all[k%len(c.all)].Mutex(c.name(k)).Lock(ctx)
 		if err == nil {
 			if time.Now().Before(end) {
 				granted.Add(1)

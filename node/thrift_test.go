@@ -39,7 +39,6 @@ type traveller struct {
 	t       *testing.T
 	fleet   *fleet
 	roads   [4]road
-	entries int
 }
 
 func newTraveller(t *testing.T) *traveller {

@@ -58,7 +58,7 @@ func TestCrowded(t *testing.T) {
 		for _, x := range []struct {
 			stands, wait time.Duration
 			refused      bool
-		}{{2 * time.Second, time.Second, false}, {3 * time.Second, time.Second, true}, {3 * time.Second, time.Second / 2, false}} {
+		}{{2 * time.Second, time.Second, false}, {3 * time.Second, time.Second / 2, true}, {3 * time.Second, time.Second / 8, false}} {
 			f.backlog = node.Backlog{Users: 5000, Wait: x.wait, Stands: x.stands}
 			g, err := c.Mutex("a").Lock(within(5 * time.Second))
 			if (err != nil) != x.refused {

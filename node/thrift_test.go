@@ -36,9 +36,9 @@ func (s *slowed) Read(b []byte) (int, error) {
 // A traveller is a client with a road from each of four members.
 type traveller struct {
 	*node.Node
-	t       *testing.T
-	fleet   *fleet
-	roads   [4]road
+	t     *testing.T
+	fleet *fleet
+	roads [4]road
 }
 
 func newTraveller(t *testing.T) *traveller {

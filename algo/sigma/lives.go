@@ -28,7 +28,8 @@ func (c *Client) onIncarnation(j int, inc uint64, now int64, out *protocol.Out[M
 	if s.inc == inc {
 		return
 	}
-	c.later &^= 1 << j
+	s.inc = 0 // it is asked as one that we know
+	c.askRest(out)
 	s.inc, s.draining = inc, false
 	c.lose(j, now, out)
 	switch {

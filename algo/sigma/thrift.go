@@ -8,7 +8,7 @@ import (
 
 // Thrift: where nobody else wants the lock a quorum is enough. So a try may ask a quorum first, and leaves the other servers alone if it has
 // left soon. They are asked as soon as one of the quorum does not support it at once, whatever the reason, and in any case after a while: a long
-// hold then has as many supports as without thrift.
+// hold then has as many supports as without thrift, with the option refresh.
 
 // askAfter is after how many message delays a client asks everybody: long after a quorum that is up has answered, also where it is busy.
 const askAfter = 8
@@ -17,22 +17,22 @@ const askAfter = 8
 func thrift(id protocol.ID, c protocol.Config) (later uint64) {
 	if info.Option(c, "thrifty") != 0 {
 		for k := int(info.Option(c, "quorum")); k < c.N; k++ {
-			later |= 1 << ((int(id) + k) % c.N)
+			later |= 1 << ((uint64(id) + uint64(k)) % uint64(c.N))
 		}
 	}
 	return later
 }
 
-// askFirst sends the REQUEST of an epoch to all servers but some, if all others may support us.
+// askFirst sends the REQUEST of an epoch to all servers but some, if all others may support us. Who wants one of several groups needs
+// a quorum of one of these, for which it may have to hear everybody.
 func (c *Client) askFirst(later uint64, out *protocol.Out[Message]) {
-	m := c.ask(Message{})
-	if later == 0 || bits.OnesCount64(later) > len(c.servers)-c.m || c.count((*view).gives) < len(c.servers) {
-		out.Broadcast(m)
-		return
-	}
 	c.later = later
-	c.toAsked(m, out)
-	out.SetTimer(retryTimer, askAfter*c.delay, 0)
+	if later == 0 || bits.OnesCount64(later) > len(c.servers)-c.m || c.groups.Len() > 1 || c.lacks() {
+		c.later = 0
+	} else {
+		out.SetTimer(retryTimer, askAfter*c.delay, 0)
+	}
+	c.toAsked(c.ask(Message{}), out)
 }
 
 // askRest asks those that have not been asked yet, and reports whether there are any.
@@ -72,7 +72,12 @@ func (c *Client) toAsked(m Message, out *protocol.Out[Message]) {
 	}
 }
 
-// lacks reports whether some server has answered that it does not support us, or is away.
+// lacks reports whether some server that has been asked does not support us, or is away.
 func (c *Client) lacks() bool {
-	return c.count(func(s *view) bool { return s.supports() || s.awaited() }) < len(c.servers)
+	for j := range c.servers {
+		if s := &c.servers[j]; c.later>>j&1 == 0 && !s.supports() && !s.awaited() {
+			return true
+		}
+	}
+	return false
 }

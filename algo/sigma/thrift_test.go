@@ -111,22 +111,37 @@ var thrifts = []story{
 		w.lives[s4]++
 		w.restore(c, int(s4))
 		want(w.flying(c, s4) == "REQUEST(1 again)", "s4 is sent %q", w.flying(c, s4))
+		want(len(w.timers[c]) == 0, "the timers are %v", w.timers[c])
 	}},
-	{"one that has no lease, or drains, is not asked, and then everybody else is at once", func() {
-		for _, lapsed := range []protocol.ID{s2, s4} {
-			w := newWorld(Algorithm, 4, 1)
+	{"where one has no lease everybody is asked at once, unless it is to be asked later", func() {
+		for lapsed, asked := range map[protocol.ID]string{s2: "REQUEST(1)", 5: ""} {
+			w := newWorld(Algorithm, 7, 1)
 			c := w.client(1)
 			w.suspect(c, lapsed)
-			w.tryLater(c, protocol.TryWait, s4)
-			for j := s1; j <= s4; j++ {
-				want(w.flying(c, j) == "REQUEST(1)", "s%d is sent %q", j+1, w.flying(c, j))
+			w.tryLater(c, protocol.TryWait, 5, 6)
+			for j := range protocol.ID(7) {
+				sent := "REQUEST(1)"
+				if j > 4 {
+					sent = asked
+				}
+				want(w.flying(c, j) == sent, "without s%d s%d is sent %q", lapsed+1, j+1, w.flying(c, j))
 			}
 		}
+	}},
+	{"one that drains is not asked later, and the others are at once", func() {
 		w := newWorld(Algorithm, 7, 1)
 		c := w.client(1)
 		w.tryLater(c, protocol.TryWait, 5, 6)
 		w.receive(5, c, Message{Kind: Draining, Inc: 1})
 		want(w.flying(c, 5)+w.flying(c, 6) == "REQUEST(1)", "s6 and s7 are sent %q and %q", w.flying(c, 5), w.flying(c, 6))
+	}},
+	{"who wants any one of several groups asks everybody", func() {
+		w := newWorld(Algorithm, 4, 1)
+		c := w.client(1)
+		in := protocol.NewTry("a,b")
+		in.Arg = protocol.WithLater(protocol.TryWait, 1<<s4)
+		w.input(c, in)
+		want(w.flying(c, s4) == w.flying(c, s1), "s4 is sent %q", w.flying(c, s4))
 	}},
 	{"too many that are to be asked later are asked at once", func() {
 		w := newWorld(Algorithm, 4, 1)
@@ -191,6 +206,8 @@ func thrifty(c *check.Config) {
 	c.Options["thrifty"] = 1
 }
 
+func single(c *check.Config) { c.Clients = 1 }
+
 // Thrift costs nothing that the lock promises.
 func TestThriftExplored(t *testing.T) {
 	for _, x := range []struct {
@@ -210,6 +227,8 @@ func TestThriftExplored(t *testing.T) {
 		{4, []func(*check.Config){after("thrifty.txt"), thrifty, oneLoss, lapses, spaced}},
 		{3, []func(*check.Config){never, thrifty, fifo, cancels}},
 		{4, []func(*check.Config){never, thrifty, fifo}},
+		{3, []func(*check.Config){thrifty, oneLoss, single}},
+		{3, []func(*check.Config){thrifty, oneLoss, lapses, single}},
 	} {
 		c := model(x.n, nil)
 		for _, change := range x.changes {

@@ -213,7 +213,7 @@ func (c *Client) crowded(ctx context.Context, name string, once bool) error {
 	if bounded {
 		left = time.Until(end)
 	}
-	// What comes all at once has gone within half of that. What has stood for longer will not go: then whoever waits long waits for nothing.
+	// What comes all at once has gone within half of that. A load that has stood for longer will not go: then whoever waits long waits for nothing.
 	share := time.Duration(2)
 	if b.Stands > left/2 {
 		share = 32

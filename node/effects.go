@@ -73,6 +73,7 @@ func (l *loop) Effect(a protocol.Act, kind int, msg []byte) {
 		}
 	case protocol.Rem:
 		i.inside = false
+		l.gone(i.name)
 		if u := l.users.get(i.name); u != nil {
 			l.users.leave(i.name)
 			why := cmp.Or(because(l.names.left(i)), a.Reason().Err())

@@ -157,10 +157,41 @@ func TestFramesInTheLine(t *testing.T) {
 	if err := c.read(); !errors.Is(err, io.EOF) {
 		t.Error(err)
 	}
+	if c.memory != nil {
+		t.Error("the memory of a frame in the line is kept for the next one")
+	}
 	_, _, messages := l.inbox.take(nil, nil, nil, false)
 	for k := range frames {
 		if len(messages) != frames || string(messages[k].name) != fmt.Sprint("lock ", k) || messages[k].body[0] != byte(k) {
 			t.Fatalf("%d messages, among them %q %v", len(messages), messages[k].name, messages[k].body)
+		}
+	}
+}
+
+// The memory of a small frame that nobody looks at any more is that of the next one.
+func TestFramesInOneMemory(t *testing.T) {
+	n, err := newNode(Config{Peers: []Peer{{Name: "s1", Addr: "127.0.0.1:1"}}, Hosts: map[Kind]Host{Mutex: HostOf(sigma.Algorithm)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.cancel()
+	frame := transport.AppendHeader(nil, 0)
+	frame = transport.Item{Type: transport.AckItem, Seq: 0}.Append(frame)
+	transport.EndFrame(frame)
+	for size, keeps := range map[int]bool{len(frame): true, keepFrame + transport.LengthSize + 1: false} {
+		b := append(slices.Clone(frame), make([]byte, size-len(frame))...) // what follows is wrong, and ends the session
+		transport.EndFrame(b)
+		here, there := net.Pipe()
+		c := newConn(n, here, bufio.NewReader(here), true, time.Minute)
+		c.s = newSession(n, 0, 1)
+		c.s.conn = c
+		go func() {
+			defer there.Close()
+			_, _ = there.Write(b)
+		}()
+		_ = c.read()
+		if (c.memory != nil) != keeps {
+			t.Errorf("after a frame of %d bytes %d are kept", size, cap(c.memory))
 		}
 	}
 }

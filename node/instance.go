@@ -291,6 +291,7 @@ func (l *loop) remove(i *instance) {
 	l.audit.remove(i)
 	l.audit.waits(i, 0)
 	i.removed = true
+	l.gone(i.name)
 	for t := i.timers; t != nil; t = t.next {
 		l.timers.remove(t)
 	}

@@ -28,6 +28,7 @@ type loop struct {
 	make      factory                  // and idling: who is like a new one is dropped
 	lull      lull                     // as an instance begins
 	trial     trial
+	tries     int // so far
 	gate      gate
 	journal   *journal // nil: the member is not durable
 	names     names

@@ -21,7 +21,7 @@ const (
 	mostPace  = 1 << 14                // and at most
 	paceStep  = 8                      // more, each time that they came through at once
 	rateTime  = 250 * time.Millisecond // over which the rate is measured at least
-	gap       = time.Second            // for less nobody waits while a load goes on
+	gap       = time.Second            // a load has ended when nobody has waited for longer, or for longer than it stood
 )
 
 // A pace is how many messages a client may have on their way to one server: session.mu guards it.
@@ -110,7 +110,7 @@ type pacer struct {
 
 	waiting atomic.Int64 // live
 	rate    atomic.Int64 // of Tries that are let go, in a second; 0: unknown
-	began   atomic.Int64 // since when some wait, but for gaps, after the node's start
+	began   atomic.Int64 // when the load began, after the node's start
 }
 
 // A kept Try is one that waits, unless its user does no more.
@@ -149,7 +149,7 @@ func (p *pacer) try(l *loop, e event, u *user) {
 	k := kept{e, l, u}
 	if p.live == 0 {
 		p.since, p.let = time.Now(), 0
-		if p.since.Sub(p.empty) > gap {
+		if idle := p.since.Sub(p.empty); idle > gap || idle > p.empty.Sub(p.n.started)-time.Duration(p.began.Load()) {
 			p.rate.Store(0)
 			p.began.Store(int64(p.since.Sub(p.n.started)))
 		}
@@ -311,7 +311,7 @@ func (p *pacer) take() (k kept) {
 type Backlog struct {
 	Users  int           // that wait
 	Wait   time.Duration // how long one more would wait at most, as far as that is known: 0 where nobody waits
-	Stands time.Duration // how long some have waited
+	Stands time.Duration // how long the load has stood: some have waited since, but for gaps of up to a second
 }
 
 // Backlog is that of the node.

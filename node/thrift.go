@@ -24,7 +24,7 @@ type thrift struct {
 const (
 	ranked = 1 << 63
 	recent = 8
-	busy   = 6 // times as long as ever users wait where members are busy
+	busy   = 6 // members are, while users wait so many times as long as the one that waited least
 )
 
 // waited notes how long a user has waited to be inside that nobody else kept waiting.
@@ -39,7 +39,7 @@ func (t *thrift) waited(d time.Duration) {
 // changed notes that other members may be the slowest now.
 func (t *thrift) changed() { t.later.Store(0) }
 
-// connected notes that there is a new connection, perhaps by another way.
+// connected notes that there is a new connection, perhaps by another way. While members are busy then, that counts as usual until they are not.
 func (t *thrift) connected() {
 	t.changed()
 	t.least.Store(0)
@@ -78,7 +78,6 @@ type trial struct {
 	name    string // of its lock; "": there is none
 	began   time.Duration
 	answers int // so far
-	tries   int // since then, and before
 }
 
 // later is which members a Try asks later: not those to which something goes now anyway, such as what the user before it has left. But one of
@@ -87,11 +86,11 @@ func (l *loop) later(kind Kind, name string) (later uint64) {
 	if l.n.roles.member() || !l.n.c.Hosts[kind].Info().Thrifty || l.n.c.System.N > protocol.MostLater {
 		return 0
 	}
-	l.trial.tries++
-	eighth := l.trial.tries%8 == 0
-	if l.trial.name == "" || l.trial.tries > 100 { // that one may have ended in any way
-		l.trial = trial{name: name, began: l.now(), tries: l.trial.tries % 8}
+	if l.trial.name == "" {
+		l.trial = trial{name: name, began: l.now()}
 	}
+	l.tries++
+	eighth := l.tries%8 == 0
 	t := &l.n.thrift
 	if least := t.least.Load(); least == 0 || t.mean.Load() < busy*least {
 		return 0
@@ -109,7 +108,8 @@ func (l *loop) later(kind Kind, name string) (later uint64) {
 	return later
 }
 
-// answers notes a message for a lock. Where more come than one from each member, some of which may answer the user before, somebody else has it.
+// answers notes a message for a lock. Where more come than one from each member, some of which may answer the user before, somebody else has it. One
+// that gets in with fewer may have waited for somebody, too: then the members seem busy, which does no harm.
 func (l *loop) answers(name string) {
 	if name == l.trial.name {
 		if l.trial.answers++; l.trial.answers > l.n.c.System.N {
@@ -118,10 +118,17 @@ func (l *loop) answers(name string) {
 	}
 }
 
+// gone notes that the user of a lock has left, or never will get in.
+func (l *loop) gone(name string) {
+	if name == l.trial.name {
+		l.trial.name = ""
+	}
+}
+
 // enters notes that the user of a lock is inside.
 func (l *loop) enters(name string) {
 	if name == l.trial.name {
 		l.n.thrift.waited(l.now() - l.trial.began)
-		l.trial.name = ""
+		l.gone(name)
 	}
 }

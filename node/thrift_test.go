@@ -105,6 +105,31 @@ func (x *traveller) enter(k int) (asked [4]int) {
 	return asked
 }
 
+// A Try that is given up leaves nothing behind by which the next one would be measured.
+func TestThriftForgetsWhoGaveUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newTraveller(t)
+		x.enter(20)
+		for k := range x.roads {
+			x.roads[k].closed.Store(true)
+			x.roads[k].last.Load().Close()
+		}
+		time.Sleep(time.Minute) // the leases have lapsed, so that nobody will answer
+		u := newProbe()
+		must(t, x.Try(node.Mutex, "a", u, false))
+		x.Cancel("a")
+		<-u.rem
+		for k := range x.roads {
+			x.roads[k].closed.Store(false)
+		}
+		must(t, x.WaitAlive(t.Context(), 4))
+		x.enter(3)
+		if got := x.enter(20); got != [4]int{20, 20, 20, 20} {
+			t.Errorf("%v are asked", got)
+		}
+	})
+}
+
 // While members take much longer than they did at first, a client asks three of four: all but the one that would answer last.
 func TestThriftWhileBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -64,7 +64,7 @@ func (h *timers) line(at, after time.Duration) (found *line) {
 		case x.after == after && (empty || x.end.before.at <= at):
 			return x
 		case x.after == after:
-			return nil // the clock of another life
+			return nil // never: the clock only goes on
 		case empty:
 			found = x
 		}

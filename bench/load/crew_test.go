@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -47,10 +48,15 @@ func TestMain(m *testing.M) {
 }
 
 // files is a lock service: flock(2) on files of a directory.
-type files struct{ dir string }
+type files struct {
+	dir   string
+	bytes *atomic.Int64 // a pretence: perLock for each
+}
+
+const perLock = 7
 
 func openFiles(context.Context) (Client, error) {
-	f := files{os.Args[2]}
+	f := files{os.Args[2], new(atomic.Int64)}
 	_, err := os.Stat(f.dir)
 	return f, err
 }
@@ -64,6 +70,7 @@ func (f files) RLock(ctx context.Context, name string) (Held, error) {
 }
 
 func (f files) lock(ctx context.Context, name string, how int, group string) (Held, error) {
+	f.bytes.Add(perLock)
 	file, err := os.Create(filepath.Join(f.dir, name))
 	if err != nil {
 		return Held{}, err
@@ -88,8 +95,8 @@ func (f files) lock(ctx context.Context, name string, how int, group string) (He
 	return Held{Group: group, Unlock: unlock}, nil
 }
 
-func (files) Traffic() int64 { return 0 }
-func (files) Close() error   { return nil }
+func (f files) Traffic() int64 { return f.bytes.Load() }
+func (files) Close() error     { return nil }
 
 func startFiles(t *testing.T, processes int) *Crew {
 	t.Helper()
@@ -129,6 +136,9 @@ func TestCrew(t *testing.T) {
 		if w.Grants() < 20 || seen < 20 || w.Length < 100*time.Millisecond {
 			t.Errorf("%d grants, %d shown, in %v", w.Grants(), seen, w.Length)
 		}
+		if w.Traffic < perLock || w.Traffic > 2*perLock { // some were asked for and given up in the end
+			t.Errorf("%v bytes each", w.Traffic)
+		}
 		if j := w.Jain(); j <= 1.0/7 || j > 1 {
 			t.Errorf("Jain's index %v of 6 users", j)
 		}
@@ -157,7 +167,7 @@ func TestCrew(t *testing.T) {
 
 // Who shares needs a service that can.
 func TestNoSharer(t *testing.T) {
-	u := &userLoop{User: User{Name: "a", Shared: 100}, client: struct{ Client }{files{t.TempDir()}}, draw: rand.New(rand.NewPCG(1, 1))}
+	u := &userLoop{User: User{Name: "a", Shared: 100}, client: struct{ Client }{files{dir: t.TempDir()}}, draw: rand.New(rand.NewPCG(1, 1))}
 	if held, err := u.lock(t.Context()); err == nil || !strings.Contains(err.Error(), "no locks that can be shared") {
 		t.Errorf("%+v, %v", held, err)
 	}

@@ -16,7 +16,7 @@ type Window struct {
 	Length  time.Duration
 	Users   []User
 	Records [][]Record // by user
-	Traffic float64    // bytes of all clients, both ways, for each grant
+	Traffic float64    // bytes of all clients, both ways, for each grant of the load, warm-up included
 	// CPU is the processor time of all processes of this machine that took part, in
 	// units of 10 ms; 0 if unknown.
 	CPU time.Duration
@@ -86,7 +86,7 @@ func (c *Crew) Run(ctx context.Context, l Load) (*Window, error) {
 	if err := c.all(soon, func(m *member) bool { return m.progress.At >= from }); err != nil {
 		return nil, err
 	}
-	traffic, grants := c.traffic(), c.grants()
+	grants := c.grants()
 	enough := func() bool {
 		done, elapsed := c.grants()-grants, time.Duration(clock.Now()-from)
 		if l.Show != nil {
@@ -99,7 +99,7 @@ func (c *Crew) Run(ctx context.Context, l Load) (*Window, error) {
 	}
 	to := clock.Now()
 	w.Length = time.Duration(to - from)
-	w.CPU, w.Traffic = c.cpu()-cpu, float64(c.traffic()-traffic)/float64(c.grants()-grants)
+	w.CPU = c.cpu() - cpu
 	return w, c.collect(ctx, w, window{from, to})
 }
 
@@ -133,6 +133,12 @@ func (c *Crew) collect(ctx context.Context, w *Window, in window) error {
 	if err := c.all(ctx, func(m *member) bool { return m.done != nil }); err != nil {
 		return err
 	}
+	var all results
+	for _, m := range c.workers {
+		all.Grants += m.done.Grants
+		all.Traffic += m.done.Traffic
+	}
+	w.Traffic = float64(all.Traffic) / float64(max(1, all.Grants))
 	taken := make([]int, len(c.workers))
 	for _, u := range w.Users {
 		w.Records = append(w.Records, c.workers[u.Process].done.Records[taken[u.Process]])
@@ -141,14 +147,10 @@ func (c *Crew) collect(ctx context.Context, w *Window, in window) error {
 	return nil
 }
 
-func (c *Crew) grants() int64 { return c.sum(func(p *progress) int64 { return p.Grants }) }
-
-func (c *Crew) traffic() int64 { return c.sum(func(p *progress) int64 { return p.Traffic }) }
-
-func (c *Crew) sum(of func(*progress) int64) (sum int64) {
+func (c *Crew) grants() (sum int64) {
 	for _, m := range c.workers {
 		if m.progress != nil {
-			sum += of(m.progress)
+			sum += m.progress.Grants
 		}
 	}
 	return sum

@@ -35,15 +35,16 @@ type report struct {
 }
 
 type progress struct {
-	At      int64 // an instant before the rest was read
-	Grants  int64 // of all users
-	Least   int64 // of the user with the fewest
-	Traffic int64 // of all clients
+	At     int64 // an instant before the rest was read
+	Grants int64 // of all users
+	Least  int64 // of the user with the fewest
 }
 
-// results are what a stopped load has done: the records in the window of each user.
+// results are what a stopped load has done.
 type results struct {
-	Records [][]Record
+	Records [][]Record // in the window, of each user
+	Grants  int64      // from its beginning to its end, of all users
+	Traffic int64      // in the same time, of all clients: to ask for it often would cost what is measured
 }
 
 const (
@@ -113,6 +114,7 @@ func (w *worker) obey(ctx context.Context, in *json.Decoder) error {
 		case o.Stop != nil && l != nil:
 			l.stop()
 			r := l.results(*o.Stop)
+			r.Grants, r.Traffic = w.progress(l).Grants, w.traffic()-l.traffic
 			l = nil
 			w.say(report{Done: r})
 		case o.Stop != nil:
@@ -133,6 +135,7 @@ func (w *worker) obey(ctx context.Context, in *json.Decoder) error {
 // A load is some users at work.
 type load struct {
 	users     []*userLoop
+	traffic   int64 // of all clients before it began
 	stopping  atomic.Bool
 	cancel    context.CancelFunc
 	wg        sync.WaitGroup
@@ -148,7 +151,7 @@ type userLoop struct {
 }
 
 func (w *worker) begin(ctx context.Context, users []User) *load {
-	l := &load{}
+	l := &load{traffic: w.traffic()}
 	ctx, l.cancel = context.WithCancel(ctx)
 	for i, u := range users {
 		loop := &userLoop{User: u, client: w.clients[u.Client], draw: rand.New(rand.NewPCG(uint64(u.Process), uint64(i)))}
@@ -183,10 +186,15 @@ func (w *worker) progress(l *load) *progress {
 			p.Least = g
 		}
 	}
-	for _, c := range w.clients {
-		p.Traffic += c.Traffic()
-	}
 	return &p
+}
+
+// traffic is that of all clients so far.
+func (w *worker) traffic() (sum int64) {
+	for _, c := range w.clients {
+		sum += c.Traffic()
+	}
+	return sum
 }
 
 func (u *userLoop) run(ctx context.Context, stopping *atomic.Bool) error {

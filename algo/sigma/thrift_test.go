@@ -43,6 +43,9 @@ var thrifts = []story{
 		}
 		want(w.flying(c, s4) == "", "s4 is sent %q", w.flying(c, s4))
 		want(len(w.timers[c]) == 0, "the timers are %v", w.timers[c])
+		w.suspect(c, s1)
+		w.restore(c, int(s1))
+		want(w.flying(c, s4) == "", "after that s4 is sent %q", w.flying(c, s4))
 		w.try(c)
 		w.cancel(c)
 		want(w.flying(c, s4) == "REQUEST(2) RELEASE(2)", "by the next try s4 is sent %q", w.flying(c, s4))

@@ -198,6 +198,16 @@ func (x *judged) round(k int) {
 
 // killed ends a worker with SIGKILL, and returns when it is dead.
 func (j *journal) killed(label string) {
+	j.t.Helper()
+	file := j.files[slices.IndexFunc(j.files, func(file string) bool { return strings.HasSuffix(file, " "+label+".jsonl") })]
+	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) { // what it records is written a while later
+		if s, err := os.Stat(file); err == nil && s.Size() > 0 {
+			break
+		}
+		if time.Now().After(end) {
+			j.t.Fatalf("%s does not begin its history", label)
+		}
+	}
 	p := j.workers[label]
 	delete(j.workers, label)
 	_ = p.cmd.Process.Kill()

@@ -219,7 +219,7 @@ func (c *conn) write() {
 	if !c.beats() {
 		interval = MaxLease // as good as never
 	}
-	heartbeat := time.NewTimer(interval)
+	heartbeat := time.NewTimer(c.untilBeat(interval))
 	defer heartbeat.Stop()
 	var beat bool
 	buffer := c.n.buffers.Get().(*[]byte)
@@ -228,7 +228,7 @@ func (c *conn) write() {
 		case <-c.done:
 			return
 		case <-heartbeat.C: // also when there is always something to write
-			heartbeat.Reset(interval)
+			heartbeat.Reset(c.untilBeat(interval))
 			beat = c.beat(interval)
 		default:
 		}
@@ -252,13 +252,20 @@ func (c *conn) write() {
 		select {
 		case <-c.wake:
 		case <-heartbeat.C:
-			heartbeat.Reset(interval)
+			heartbeat.Reset(c.untilBeat(interval))
 			beat = c.beat(interval)
 		case <-c.done:
 			return
 		}
 		buffer = c.n.buffers.Get().(*[]byte)
 	}
+}
+
+// untilBeat is how long to wait for the next heartbeat, a little less than so long: those of all clients of a machine come together, a few
+// hundred times in an interval, so that a process that wakes for one has many to send, or to answer.
+func (c *conn) untilBeat(interval time.Duration) time.Duration {
+	grain := max(interval/256, 1)
+	return interval - (c.n.c.Boot()+interval)%grain
 }
 
 // beat reports whether a heartbeat is due that is to be sent. Where the one before has not been answered until now the end that has

@@ -11,9 +11,10 @@ import (
 	"github.com/poundlock/poundlock/internal/slots"
 )
 
-// echoFrame is how many bytes poundlock's client sends to each server, in the mean, for an
+// echoFrame is how many bytes poundlock's client sends to each server that it asks, in the mean, for an
 // acquire and release in a loop, and as many as it gets: the table prints both. They are one
-// frame each way, because a release goes with the request that follows.
+// frame each way, because a release goes with the request that follows. The echo goes to all four, while
+// poundlock's client asks three where they are busy.
 const echoFrame = 60
 
 // serveEcho sends back what comes. A goroutine serves a connection.

@@ -65,7 +65,8 @@ func TestCompare(t *testing.T) {
 		if c == nil || x.CPU[ours] <= 0 || x.CPU[echo] <= 0 || !same(c.Ratio, x.CPU[ours]/x.CPU[echo]) {
 			t.Errorf("%+v, claimed %+v", x, c)
 		}
-		if times := x.Bytes[ours] / x.Bytes[echo]; times < 0.9 || times > 1.1 {
+		// It asks three of four servers while they are busy.
+		if times := x.Bytes[ours] / x.Bytes[echo]; times < 0.9*3/4 || times > 1.1 {
 			t.Errorf("%s: %.0f bytes, an echo of %.0f", x.Load, x.Bytes[ours], x.Bytes[echo])
 		}
 	}

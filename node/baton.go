@@ -2,8 +2,8 @@ package node
 
 import "sync/atomic"
 
-// A baton is the right to step a loop. Its owner waits for it, and anybody else takes it if it is free. A mutex would do, but that
-// nobody in a bubble of testing/synctest may wait for one, while a channel alone costs four times as much where nobody waits.
+// A baton is the right to step a loop. Its owner waits for it, and anybody else takes it if it is free. It is no mutex, because time in a bubble
+// of testing/synctest stands still while somebody waits for one; and no channel, because nearly always nobody waits, and a channel costs more then.
 type baton struct {
 	state atomic.Int32
 	back  chan struct{} // has an element when it may be free

@@ -15,14 +15,21 @@ import (
 	"github.com/poundlock/poundlock/transport"
 )
 
-// Sessions take turns: those that have much to say wait for those that have little. A turn is bounded in messages and, where
-// it is of many frames, in bytes; and what one session says keeps its order.
-func TestTurns(t *testing.T) {
+// still is a member that does nothing by itself.
+func still(t *testing.T) *Node {
+	t.Helper()
 	n, err := newNode(Config{Peers: []Peer{{Name: "s1", Addr: "127.0.0.1:1"}}, Hosts: map[Kind]Host{Mutex: HostOf(sigma.Algorithm)}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer n.cancel()
+	t.Cleanup(n.cancel)
+	return n
+}
+
+// Sessions take turns: those that have much to say wait for those that have little. A turn is bounded in messages and, where
+// it is of many frames, in bytes; and what one session says keeps its order.
+func TestTurns(t *testing.T) {
+	n := still(t)
 	n.loops = n.loops[:1]
 	l := n.loops[0]
 	l.steps.take()   // it is busy
@@ -130,11 +137,7 @@ func TestTurns(t *testing.T) {
 
 // Messages that wait in the line stay what they are while more frames come.
 func TestFramesInTheLine(t *testing.T) {
-	n, err := newNode(Config{Peers: []Peer{{Name: "s1", Addr: "127.0.0.1:1"}}, Hosts: map[Kind]Host{Mutex: HostOf(sigma.Algorithm)}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer n.cancel()
+	n := still(t)
 	n.loops = n.loops[:1]
 	l := n.loops[0]
 	l.steps.take() // it is busy
@@ -170,11 +173,7 @@ func TestFramesInTheLine(t *testing.T) {
 
 // The memory of a small frame that nobody looks at any more is that of the next one.
 func TestFramesInOneMemory(t *testing.T) {
-	n, err := newNode(Config{Peers: []Peer{{Name: "s1", Addr: "127.0.0.1:1"}}, Hosts: map[Kind]Host{Mutex: HostOf(sigma.Algorithm)}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer n.cancel()
+	n := still(t)
 	frame := transport.AppendHeader(nil, 0)
 	frame = transport.Item{Type: transport.AckItem, Seq: 0}.Append(frame)
 	transport.EndFrame(frame)

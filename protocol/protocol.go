@@ -66,13 +66,10 @@ func WithHeadStart(arg, ns uint64) uint64 { return arg | ns<<1 }
 
 // HeadStart is what the Arg of a Try says: TryOnce or not, and the head start, ns.
 func HeadStart(arg uint64) (once bool, ns uint64) {
-	return arg&1 == TryOnce, arg << headOver >> (headOver + 1)
+	return arg&1 == TryOnce, arg << MostLater >> (MostLater + 1)
 }
 
-// headOver is how many bits of the Arg of a Try are above the head start, one for each of the first members.
-const headOver = MostLater
-
-// MostLater is how many members a Try can name that are asked later.
+// MostLater is how many members a Try can name that are asked later: its Arg has a bit for each, above the head start.
 const MostLater = 27
 
 // WithLater is the Arg of a Try which asks some members only if the others do not do, where Info.Thrifty: member j if bit j is set.

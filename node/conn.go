@@ -261,10 +261,10 @@ func (c *conn) write() {
 	}
 }
 
-// untilBeat is how long to wait for the next heartbeat, a little less than so long: those of all clients of a machine come together, a few
-// hundred times in an interval, so that a process that wakes for one has many to send, or to answer.
+// untilBeat is how long to wait for the next heartbeat, a little less than so long: those of all clients of a machine come together, 64
+// times in an interval, so that a process that wakes for one has many to send, or to answer.
 func (c *conn) untilBeat(interval time.Duration) time.Duration {
-	grain := max(interval/256, 1)
+	grain := max(interval/64, 1)
 	return interval - (c.n.c.Boot()+interval)%grain
 }
 

@@ -1,7 +1,6 @@
 package node
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"crypto/tls"
@@ -14,7 +13,6 @@ import (
 	"time"
 
 	"github.com/poundlock/poundlock/internal/limit"
-	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/transport"
 )
 
@@ -133,11 +131,7 @@ func (f *front) greet(nc net.Conn) (*conn, error) {
 			return nil, f.noHandshake(t, err)
 		}
 	}
-	var from io.Reader = nc
-	if f.n.roles.info.Users == protocol.Clients { // it serves, and calculates nothing for long: see sysRead
-		from = newReader(nc)
-	}
-	in := bufio.NewReaderSize(from, readBuffer)
+	in, calm := f.n.reader(nc, true)
 	i, header, err := readFirst(in)
 	if err != nil {
 		if errors.Is(err, transport.ErrWantsTLS) {
@@ -166,6 +160,7 @@ func (f *front) greet(nc net.Conn) (*conn, error) {
 		return nil, err
 	}
 	c := newConn(f.n, nc, in, false, f.lease(h))
+	c.calm = calm
 	c.isSession = h.EndsWithConnection && !f.n.roles.isMember(h.From)
 	w, no := f.welcome(h, c)
 	if no != nil {

@@ -37,6 +37,7 @@ type conn struct {
 	s      *session
 	nc     net.Conn
 	in     *bufio.Reader
+	calm   *calm  // what in reads from; nil: something else
 	memory []byte // of the last frame, if nobody looks at it any more; the reader's
 	dials  bool   // this end dialed
 	// isSession: the session, of a client, ends with this connection. Constant once there is one.
@@ -88,7 +89,8 @@ func newConn(n *Node, nc net.Conn, in *bufio.Reader, dials bool, lease time.Dura
 // beats reports whether this end sends heartbeats: whoever holds a lease does.
 func (c *conn) beats() bool { return c.dials || c.n.roles.mutual() }
 
-// close closes the connection; the first reason counts.
+// close ends the connection; the first reason counts. Whoever runs it closes it in truth, after leave: a member may give away what users here count
+// on as soon as it is closed, and nobody can close what is just being read.
 func (c *conn) close(why error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -97,11 +99,7 @@ func (c *conn) close(why error) {
 	}
 	c.why = why
 	close(c.done)
-	if c.isSession && c.dials { // the member may give away what users here count on as soon as it is closed: leave comes first
-		interrupt(c.nc)
-	} else {
-		closeNow(c.nc)
-	}
+	interrupt(c.nc) // whoever runs it closes it
 	for id, reply := range c.calls {
 		reply <- answer{err: why} // it has room
 		delete(c.calls, id)
@@ -443,44 +441,83 @@ func (c *conn) read() error {
 		idle = c.lease
 	}
 	for {
-		frame, g, err := c.readFrame(idle)
-		if errors.Is(err, transport.ErrFrame) && c.n.roles.leased(c.s.id) {
-			c.n.sessions.end(c.s, err, fault(err).Append(nil))
-			c.discard()
-		}
-		if err != nil {
+		if err := c.readWhole(idle); err != nil {
 			return err
 		}
-		c.handles.Store(true)
-		c.n.counters.with(c.s.id).received.Add(transport.LengthSize + uint64(len(frame)))
-		h, items, err := transport.ReadHeader(frame)
-		if err == nil {
-			err = h.Check()
-		}
-		// Where the epoch is an old one the peer is about to be told.
-		if err == nil && (c.dials || !c.outdated(h.Epoch)) {
-			var kept bool
-			if kept, err = c.frame(items); kept || cap(frame) > keepFrame {
-				frame = nil
-			}
-			c.memory = frame
-		}
-		c.handled(g)
-		c.handles.Store(false)
-		switch {
-		case err == nil:
-		case c.finishing():
-			// The session is over, and the writer about to say why, within its timeouts.
-		default:
-			// Nothing sound can follow on another connection. But what comes after the
-			// session was dropped here fits nothing, and is not the peer's fault.
-			goesOn := err == errReplaced || errors.Is(err, errOldTable) // on another connection
-			if !c.n.roles.leased(c.s.id) || goesOn || c.s.dead.Load() {
-				return err
-			}
-			c.n.sessions.end(c.s, err, fault(err).Append(nil))
+		if err := c.readOne(idle); err != nil {
+			return err
 		}
 	}
+}
+
+// readWhole handles frames that have come as a whole, and waits for more, until one comes in parts: then it returns nil.
+func (c *conn) readWhole(idle time.Duration) (err error) {
+	if c.calm == nil {
+		return nil
+	}
+	over := c.calm.wait(func() (done bool) {
+		for err == nil {
+			whole, nothing := transport.Whole(c.in)
+			switch {
+			case nothing == nil && whole:
+				err = c.readOne(idle)
+			case nothing == errNothing && c.in.Buffered() == 0:
+				c.await(idle)
+				if !c.isClosed() { // it may have been interrupted before the last deadline was set
+					return false
+				}
+				err = c.ended()
+			case nothing == nil || nothing == errNothing:
+				return true
+			default:
+				err = nothing
+			}
+		}
+		return true
+	})
+	if err == nil {
+		err = over
+	}
+	return err
+}
+
+// readOne reads a frame and handles it.
+func (c *conn) readOne(idle time.Duration) error {
+	frame, g, err := c.readFrame(idle)
+	if errors.Is(err, transport.ErrFrame) && c.n.roles.leased(c.s.id) {
+		c.n.sessions.end(c.s, err, fault(err).Append(nil))
+		c.discard()
+	}
+	if err != nil {
+		return err
+	}
+	c.handles.Store(true)
+	c.n.counters.with(c.s.id).received.Add(transport.LengthSize + uint64(len(frame)))
+	h, items, err := transport.ReadHeader(frame)
+	if err == nil {
+		err = h.Check()
+	}
+	// Where the epoch is an old one the peer is about to be told.
+	if err == nil && (c.dials || !c.outdated(h.Epoch)) {
+		var kept bool
+		if kept, err = c.frame(items); kept || cap(frame) > keepFrame {
+			frame = nil
+		}
+		c.memory = frame
+	}
+	c.handled(g)
+	c.handles.Store(false)
+	// Nothing sound can follow on another connection. But what comes after the
+	// session was dropped here fits nothing, and is not the peer's fault.
+	goesOn := err == errReplaced || errors.Is(err, errOldTable) // on another connection
+	switch {
+	case err == nil, c.finishing(): // the session is over, and the writer about to say why, within its timeouts
+		return nil
+	case !c.n.roles.leased(c.s.id) || goesOn || c.s.dead.Load():
+		return err
+	}
+	c.n.sessions.end(c.s, err, fault(err).Append(nil))
+	return nil
 }
 
 // discard reads, for a while, what nothing is to be made of: the peer would not hear why its session ends if the connection were
@@ -511,7 +548,7 @@ func (c *conn) frame(items []byte) (kept bool, err error) {
 	if c.n.detector != nil {
 		c.n.detector.heard(c.s, false)
 	}
-	received := 0
+	received, answers := 0, false
 	p := c.n.parcels.Get().(*parcel)
 	defer c.n.parcels.Put(p)
 	p.size, p.kept = len(items), false
@@ -529,12 +566,17 @@ func (c *conn) frame(items []byte) (kept bool, err error) {
 			received++
 			err = c.message(i, p)
 		default:
+			answers = answers || i.Type == transport.PingItem
 			p.kept = p.kept || i.Type != transport.AckItem
 			err = c.control(i)
 		}
 	}
 	if received > 0 && c.n.c.Journal == nil { // also before an error
 		c.oweAck(received) // now: an answer may go out before deliver returns
+		answers = true
+	}
+	if !answers && c.calm != nil { // the answer to an end that is closed would tell
+		c.calm.look()
 	}
 	p.deliver(c.n)
 	return p.kept, err

@@ -147,7 +147,7 @@ func (d *dialer) introduce(nc net.Conn, s *session) (*conn, error) {
 	if d.n.sessions.isClosing() && d.n.sessions.lookup(s.id) != s {
 		return nil, ErrClosed
 	}
-	in := bufio.NewReaderSize(nc, readBuffer)
+	in, calm := d.n.reader(nc, false)
 	sent := d.n.c.Boot()
 	err := d.hello(nc, s)
 	var w transport.Welcome
@@ -160,7 +160,11 @@ func (d *dialer) introduce(nc net.Conn, s *session) (*conn, error) {
 	if err != nil {
 		return nil, transport.Explain(err)
 	}
-	return d.begin(s, w, sent, nc, in)
+	c, err := d.begin(s, w, sent, nc, in)
+	if err == nil {
+		c.calm = calm
+	}
+	return c, err
 }
 
 func (d *dialer) dialPeer(ctx context.Context, p Peer) (net.Conn, error) {

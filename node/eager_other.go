@@ -3,6 +3,7 @@
 package node
 
 import (
+	"errors"
 	"io"
 	"net"
 )
@@ -14,5 +15,13 @@ func newEager(net.Conn) *eager { return nil }
 
 func (e *eager) write([]byte) (int, error) { return 0, nil }
 
-// newReader returns what reads from a connection.
-func newReader(nc net.Conn) io.Reader { return nc }
+// A calm knows when it has read all that has come. Here none does.
+type calm struct{ io.Reader }
+
+var errNothing = errors.New("nothing has come")
+
+func newCalm(net.Conn, bool) *calm { return nil }
+
+func (c *calm) look() {}
+
+func (c *calm) wait(func() bool) error { return nil }

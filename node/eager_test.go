@@ -242,13 +242,14 @@ func TestCalm(t *testing.T) {
 		"closed":   {func(e ends) { e.near.Close() }, 8, "", net.ErrClosed, "use of closed network connection"},
 		"deadline": {func(e ends) { e.near.SetReadDeadline(time.Now().Add(10 * time.Millisecond)) }, 8, "", os.ErrDeadlineExceeded, "no answer in time"},
 	} {
-		for how, reader := range map[string]func(net.Conn) io.Reader{"net": func(nc net.Conn) io.Reader { return nc }, "calm": newReader} {
+		for how, reader := range map[string]func(net.Conn) io.Reader{
+			"net":    func(nc net.Conn) io.Reader { return nc },
+			"serves": func(nc net.Conn) io.Reader { return newCalm(nc, true) },
+			"dials":  func(nc net.Conn) io.Reader { return newCalm(nc, false) },
+		} {
 			t.Run(name+","+how, func(t *testing.T) {
 				near, far := tcpPair(t)
 				r := reader(near)
-				if _, calm := r.(calm); calm != (how == "calm") {
-					t.Fatalf("%T reads", r)
-				}
 				x.do(ends{r, near, far})
 				b := make([]byte, x.into)
 				k, err := r.Read(b)
@@ -257,5 +258,174 @@ func TestCalm(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// calmConn is one end of a connection and session in a node that stands still, and the other end.
+func calmConn(t *testing.T, dials bool) (*conn, *net.TCPConn) {
+	n := still(t)
+	near, far := tcpPair(t)
+	in, calm := n.reader(near, !dials)
+	if calm == nil {
+		t.Fatal("package net reads")
+	}
+	c := newConn(n, near, in, dials, time.Minute)
+	c.calm = calm
+	c.s = newSession(n, 10, 1)
+	c.s.conn = c
+	return c, far
+}
+
+// frameOf is a frame of one item.
+func frameOf(i transport.Item) []byte {
+	b := i.Append(transport.AppendHeader(nil, 0))
+	transport.EndFrame(b)
+	return b
+}
+
+// A frame takes one call that reads. One that comes in parts, or is larger than the buffer, takes some more, and nothing is missed after it.
+func TestCallsOfFrames(t *testing.T) {
+	c, far := calmConn(t, true)
+	calls, empty, try := 0, 0, c.calm.try
+	c.calm.try = func(fd uintptr) bool {
+		ok := try(fd)
+		if calls++; c.calm.err == syscall.EAGAIN {
+			empty++
+		}
+		return ok
+	}
+	handled := make(chan uint64, 1)
+	c.n.acker.set = true // nobody acknowledges
+	go func() {
+		defer close(handled)
+		if err := c.read(); !errors.Is(err, io.EOF) {
+			t.Error(err)
+		}
+	}()
+	received := func(want uint64) {
+		for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+			c.s.mu.Lock()
+			got := c.s.window.Received()
+			c.s.mu.Unlock()
+			if got == want {
+				return
+			}
+			if time.Now().After(end) {
+				t.Fatalf("%d messages were received, want %d", got, want)
+			}
+		}
+	}
+	const frames = 20
+	for k := range uint64(frames) {
+		b := frameOf(transport.Item{Type: transport.MessageItem, Seq: k + 1, Name: []byte("a")})
+		switch k {
+		case 5:
+			far.Write(b[:2])
+			time.Sleep(5 * time.Millisecond)
+			b = b[2:]
+		case 10:
+			far.Write(b[:len(b)-1])
+			time.Sleep(5 * time.Millisecond)
+			b = b[len(b)-1:]
+		case 15:
+			b = frameOf(transport.Item{Type: transport.MessageItem, Seq: k + 1, Name: []byte("a"), Body: make([]byte, 3*readBuffer)})
+		}
+		if _, err := far.Write(b); err != nil {
+			t.Fatal(err)
+		}
+		received(k + 1)
+		time.Sleep(time.Millisecond) // it waits for the next one
+	}
+	far.Close()
+	<-handled
+	if calls > frames+15 || empty > 8 {
+		t.Errorf("%d calls for %d frames, %d of them found nothing", calls, frames, empty)
+	}
+}
+
+// The end of a connection that comes with the last frame is noticed: at once where this end does not answer the frame, and else as the answer cannot
+// be delivered.
+func TestEndWithAFrame(t *testing.T) {
+	ack := transport.Item{Type: transport.AckItem}
+	for name, x := range map[string]struct {
+		last  transport.Item
+		dials bool
+	}{
+		"acknowledgement": {ack, false},
+		"message":         {transport.Item{Type: transport.MessageItem, Seq: 1, Name: []byte("a")}, false},
+		"heartbeat":       {transport.Item{Type: transport.PingItem, Seq: 1}, false},
+		"answer":          {transport.Item{Type: transport.PongItem, Seq: 1}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, far := calmConn(t, x.dials)
+			if _, err := far.Write(frameOf(x.last)); err != nil {
+				t.Fatal(err)
+			}
+			far.Close()
+			time.Sleep(5 * time.Millisecond)
+			c.ping, c.pinged = 1, x.dials
+			ended := make(chan error, 1)
+			go func() { ended <- c.run() }()
+			select {
+			case err := <-ended:
+				if !closedByPeer(err) {
+					t.Error(err)
+				}
+			case <-time.After(20 * time.Second):
+				t.Error("it is not noticed")
+				c.close(ErrClosed)
+				<-ended
+			}
+		})
+	}
+}
+
+// A connection ends that was interrupted before the deadline of its handshake was lifted.
+func TestCloseBeforeItReads(t *testing.T) {
+	c, _ := calmConn(t, false)
+	c.close(errReplaced)
+	c.nc.SetDeadline(time.Time{})
+	ended := make(chan error, 1)
+	go func() { ended <- c.run() }()
+	select {
+	case err := <-ended:
+		if err != errReplaced {
+			t.Error(err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("it does not end")
+	}
+}
+
+// A connection that is closed by the goroutine that handles a frame of it, or by another one meanwhile, ends, and nobody waits for ever.
+func TestCloseWhileItReads(t *testing.T) {
+	for name, wrong := range map[string]transport.Item{
+		"reader": {Type: transport.ByeItem},
+		"other":  {Type: transport.PingItem, Seq: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, far := calmConn(t, true)
+			ended := make(chan error, 1)
+			go func() { ended <- c.run() }()
+			if name == "other" {
+				c.s.receive.Lock() // its reader waits in the middle of a frame
+				time.AfterFunc(10*time.Millisecond, c.s.receive.Unlock)
+			}
+			if _, err := far.Write(frameOf(wrong)); err != nil {
+				t.Fatal(err)
+			}
+			if name == "other" {
+				time.Sleep(5 * time.Millisecond)
+				c.close(errMoved)
+			}
+			select {
+			case err := <-ended:
+				if err == nil || name == "other" && err != errMoved {
+					t.Error(err)
+				}
+			case <-time.After(20 * time.Second):
+				t.Error("it does not end")
+			}
+		})
 	}
 }

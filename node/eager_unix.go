@@ -3,6 +3,7 @@
 package node
 
 import (
+	"errors"
 	"io"
 	"net"
 	"os"
@@ -36,18 +37,29 @@ func (c *caller) do(b []byte) (int, error) {
 	c.bytes = b
 	err := c.raw(c.try)
 	c.bytes = nil
-	switch {
-	case err != nil:
-		if e, ok := err.(*net.OpError); ok {
-			e.Op = c.op
-		}
-		return 0, err
-	case c.err == syscall.EAGAIN:
-		return 0, nil
-	case c.err != nil:
-		return 0, &net.OpError{Op: c.op, Err: os.NewSyscallError(c.op, c.err)}
+	if err != nil {
+		return 0, c.named(err)
 	}
-	return c.done, nil
+	return c.result()
+}
+
+// result is that of the last call.
+func (c *caller) result() (int, error) {
+	switch c.err {
+	case nil:
+		return c.done, nil
+	case syscall.EAGAIN:
+		return 0, nil
+	}
+	return 0, &net.OpError{Op: c.op, Err: os.NewSyscallError(c.op, c.err)}
+}
+
+// named is an error of raw, which does not know what it is for.
+func (c *caller) named(err error) error {
+	if e, ok := err.(*net.OpError); ok {
+		e.Op = c.op
+	}
+	return err
 }
 
 // rawOf returns nil for a connection that is not the kernel's own, such as one with TLS. One that embeds such a connection may
@@ -80,23 +92,67 @@ func newEager(nc net.Conn) *eager {
 // write returns how many bytes of the frame are written, which may be none.
 func (e *eager) write(frame []byte) (int, error) { return e.do(frame) }
 
-// A calm reads from a connection.
-type calm struct{ *caller }
-
-// newReader returns what reads from a connection.
-func newReader(nc net.Conn) io.Reader {
-	raw := rawOf(nc)
-	if raw == nil {
-		return nc
-	}
-	return calm{newCaller("read", raw.Read, sysRead, true)}
+// A calm reads from a connection, and knows when it has read all that has come: package net finds that out by one more call, which costs as much as one
+// that finds something. An end of the connection that came with the last of it shows only when something else comes, or is written.
+type calm struct {
+	*caller
+	fd  uintptr // while wait runs, else 0
+	all bool    // the last call has read all that had come
 }
 
-// Read implements io.Reader.
-func (c calm) Read(b []byte) (int, error) {
-	k, err := c.do(b)
-	if k == 0 && err == nil && len(b) > 0 {
-		err = io.EOF
+// errNothing: nothing has come.
+var errNothing = errors.New("nothing has come")
+
+// newCalm returns nil for a connection that is not the kernel's own. serves: see sysRead.
+func newCalm(nc net.Conn, serves bool) *calm {
+	raw := rawOf(nc)
+	if raw == nil {
+		return nil
 	}
-	return k, err
+	call := func(fd uintptr, b []byte) (int, error) { return syscall.Read(int(fd), b) }
+	if serves {
+		call = sysRead
+	}
+	return &calm{caller: newCaller("read", raw.Read, call, true)}
+}
+
+// Read implements io.Reader. Within wait it does not wait, but fails with errNothing.
+func (c *calm) Read(b []byte) (k int, err error) {
+	switch {
+	case c.fd == 0:
+		k, err = c.do(b)
+	case c.all:
+		c.all = false
+		return 0, errNothing
+	default:
+		c.bytes = b
+		c.try(c.fd)
+		c.bytes = nil
+		k, err = c.result()
+	}
+	switch c.all = 0 < k && k < len(b); {
+	case k > 0 || err != nil || len(b) == 0:
+		return k, err
+	case c.err == syscall.EAGAIN:
+		return 0, errNothing
+	}
+	return 0, io.EOF
+}
+
+// look has the next Read look whether something has come.
+func (c *calm) look() { c.all = false }
+
+// wait calls read at once, and whenever something has come since, until that is done or the connection is closed or its time over. Whatever comes
+// while read runs is noticed, which it is not between two calls of Read. To close the connection waits for read.
+func (c *calm) wait(read func() (done bool)) error {
+	c.all = false
+	err := c.raw(func(fd uintptr) bool {
+		c.fd = fd
+		defer func() { c.fd = 0 }()
+		return read()
+	})
+	if err != nil {
+		err = c.named(err)
+	}
+	return err
 }

@@ -1,12 +1,15 @@
 package node
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"time"
 
 	"github.com/poundlock/poundlock/internal/limit"
+	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/transport"
 )
 
@@ -32,15 +35,8 @@ type FrameStats struct {
 // connection the frame has a place in Node.frames, unless it is small, until g leaves: memory follows what came, is
 // counted before it is there, and is kept by those that a peer sends to its end, unless its host keeps too much.
 func (c *conn) readFrame(idle time.Duration) (frame []byte, g *limit.Guest, err error) {
-	// To set a deadline costs as much as to handle a message: one that is a little early will do.
-	if idle > 0 {
-		if now := time.Now(); c.patience.Sub(now) < idle-idle/8 {
-			c.expect(now.Add(idle))
-		}
-	} else if !c.patience.IsZero() {
-		c.expect(time.Time{})
-	}
-	if c.isClosed() { // it may have been interrupted before that
+	c.await(idle)
+	if c.isClosed() {
 		return nil, nil, c.ended()
 	}
 	if c.dials {
@@ -61,7 +57,7 @@ func (c *conn) readFrame(idle time.Duration) (frame []byte, g *limit.Guest, err 
 			return nil
 		}
 		if g == nil {
-			g = c.n.frames.Guest(addressOf(c.nc), true, func(int) { closeNow(c.nc) })
+			g = c.n.frames.Guest(addressOf(c.nc), true, func(int) { interrupt(c.nc) })
 		}
 		if _, ok := g.Take(memory); !ok {
 			return errNoRoom
@@ -97,10 +93,35 @@ func (c *conn) readFrame(idle time.Duration) (frame []byte, g *limit.Guest, err 
 // keepFrame is how large the memory of a frame may be that is kept for the next one.
 const keepFrame = 512
 
+// await has reading end where no frame begins for so long, with 0 never.
+func (c *conn) await(idle time.Duration) {
+	// To set a deadline costs as much as to handle a message: one that is a little early will do.
+	if idle > 0 {
+		if now := time.Now(); c.patience.Sub(now) < idle-idle/8 {
+			c.expect(now.Add(idle))
+		}
+	} else if !c.patience.IsZero() {
+		c.expect(time.Time{})
+	}
+}
+
 // expect has reading end at a time, zero: never.
 func (c *conn) expect(until time.Time) {
 	c.patience = until
 	c.nc.SetReadDeadline(until)
+	if c.isClosed() { // it may have been interrupted before that
+		interrupt(c.nc)
+	}
+}
+
+// reader returns what reads from a connection. Members of clients, and these, get along with fewer calls of the system; serves: see sysRead.
+func (n *Node) reader(nc net.Conn, serves bool) (*bufio.Reader, *calm) {
+	if n.roles.info.Users == protocol.Clients {
+		if c := newCalm(nc, serves); c != nil {
+			return bufio.NewReaderSize(c, readBuffer), c
+		}
+	}
+	return bufio.NewReaderSize(nc, readBuffer), nil
 }
 
 // maxFrame is how large the frames of the peer may be.

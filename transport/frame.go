@@ -87,6 +87,15 @@ func ReadFrameInto(in *bufio.Reader, limit int, memory []byte, room func(whole, 
 	return readRest(in, length, limit, memory[:0], room)
 }
 
+// Whole reports whether the next frame has come as a whole, so that ReadFrameInto need not read; for the length of the frame it reads itself.
+func Whole(in *bufio.Reader) (bool, error) {
+	head, err := in.Peek(LengthSize)
+	if err != nil {
+		return false, err
+	}
+	return int64(in.Buffered()) >= LengthSize+int64(binary.BigEndian.Uint32(head)), nil
+}
+
 // readRest reads what follows the length of a frame.
 func readRest(r io.Reader, length [LengthSize]byte, limit int, b []byte, room func(whole, memory int) error) ([]byte, error) {
 	n := binary.BigEndian.Uint32(length[:])

@@ -286,6 +286,10 @@ func (f *fakeNode) Alive() int {
 
 func (f *fakeNode) Ended(protocol.ID, uint64) node.Cause { return node.CauseLapsed }
 
+func (f *fakeNode) Leased(sessions map[protocol.ID]uint64, k int) bool {
+	return !f.LeaseEnd(sessions, k).IsZero()
+}
+
 func (f *fakeNode) LeaseEnd(sessions map[protocol.ID]uint64, k int) time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -36,6 +36,7 @@ type runtime interface {
 	ID() protocol.ID
 	Alive() int
 	Sessions() []node.Session
+	Leased(sessions map[protocol.ID]uint64, k int) bool
 	LeaseEnd(sessions map[protocol.ID]uint64, k int) time.Time
 	Call(ctx context.Context, to protocol.ID, request []byte) ([]byte, error)
 	WaitAlive(ctx context.Context, k int) error

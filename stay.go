@@ -311,7 +311,7 @@ func (s *stay) tooFew(err error) error {
 // support it than keep the others from being a quorum. Its process need not have
 // been told yet, for this machine may have been stopped until a moment ago.
 func (s *stay) expired() bool {
-	return s.shard().needed > 0 && s.lastLease().IsZero()
+	return s.shard().needed > 0 && !s.shard().node.Leased(s.supports(), s.shard().needed)
 }
 
 // departed says which of the servers that ever supported the stay have ended their sessions
@@ -358,8 +358,12 @@ func (s *stay) leaseEnd() time.Time {
 // lastLease is the end of the last lease that counts. Users stay inside while n-m+1 servers support them, so that it is the
 // latest but n-m; zero: too few are left.
 func (s *stay) lastLease() time.Time {
+	return s.shard().node.LeaseEnd(s.supports(), s.shard().needed)
+}
+
+// supports are the sessions with those that support it.
+func (s *stay) supports() map[protocol.ID]uint64 {
 	s.client.mu.Lock()
-	supports := s.sessions
-	s.client.mu.Unlock()
-	return s.shard().node.LeaseEnd(supports, s.shard().needed)
+	defer s.client.mu.Unlock()
+	return s.sessions
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"math"
 	"time"
+
+	"github.com/poundlock/poundlock/protocol"
 )
 
 // Limits of Config.Lease.
@@ -88,7 +90,7 @@ func (ss *sessions) expire(now time.Duration) (next time.Duration) {
 }
 
 // lapsed returns the sessions whose leases have lapsed at now, and when the next
-// one ends. Only without any of the former does it set nextLapse, and only while
+// one ends. Only without any of the former does it set leased, and only while
 // no session can begin, so that a loop never passes a lapse that is not dealt
 // with.
 func (ss *sessions) lapsed(now time.Duration) (over []*session, next time.Duration) {
@@ -99,12 +101,13 @@ func (ss *sessions) lapsed(now time.Duration) (over []*session, next time.Durati
 		return nil, next
 	}
 	next = ss.reunite(now, next)
+	holds, numbers := ss.n.roles.holds(), map[protocol.ID]uint64{}
 	for _, s := range ss.byPeer {
 		if !ss.n.roles.leased(s.id) {
 			continue
 		}
 		s.mu.Lock()
-		known, lapsed, end := s.established, s.lease.Lapsed(now), s.lease.End()
+		known, lapsed, end, number := s.established, s.lease.Lapsed(now), s.lease.End(), s.number
 		s.mu.Unlock()
 		switch {
 		case !known:
@@ -112,10 +115,13 @@ func (ss *sessions) lapsed(now time.Duration) (over []*session, next time.Durati
 			over = append(over, s)
 		default:
 			next = min(next, end)
+			if holds {
+				numbers[s.id] = number
+			}
 		}
 	}
-	if len(over) == 0 {
-		ss.nextLapse.Store(int64(next))
+	if len(over) == 0 && holds {
+		ss.leased.Store(&leased{next, numbers})
 	}
 	return over, next
 }
@@ -123,7 +129,7 @@ func (ss *sessions) lapsed(now time.Duration) (over []*session, next time.Durati
 // lapse ends lapsed sessions before a loop of a client goes on: after a pause
 // of the whole process nobody knows whether the watcher has run yet.
 func (ss *sessions) lapse() {
-	if now := ss.n.c.Boot(); int64(now) >= ss.nextLapse.Load() {
+	if now := ss.n.c.Boot(); ss.leases(now) == nil {
 		ss.expire(now)
 	}
 }

@@ -28,10 +28,24 @@ type sessions struct {
 	closing chan struct{}                 // closed when Close begins, and then no session does
 
 	watch     chan struct{} // wakes run
-	nextLapse atomic.Int64  // no lease that this node holds ends before this reading of Boot
-	unacked   atomic.Int64  // bytes in all windows
-	delay     atomic.Int64  // of messages, ns, as measured; 0: unknown
-	greeting  atomic.Int32  // handshakes for leases that this end has begun and not ended, and good-byes of demand
+	leased    atomic.Pointer[leased] // where this node holds leases; nil: unknown
+	unacked   atomic.Int64           // bytes in all windows
+	delay     atomic.Int64           // of messages, ns, as measured; 0: unknown
+	greeting  atomic.Int32           // handshakes for leases that this end has begun and not ended, and good-byes of demand
+}
+
+// The sessions that are leased have their leases, those of this node, for a while at least. It never changes.
+type leased struct {
+	until   time.Duration          // a reading of Boot
+	numbers map[protocol.ID]uint64 // of the sessions, by peer
+}
+
+// leases returns what is known of them at now, nil: nothing.
+func (ss *sessions) leases(now time.Duration) *leased {
+	if have := ss.leased.Load(); have != nil && now < have.until {
+		return have
+	}
+	return nil
 }
 
 func newSessions(n *Node) *sessions {
@@ -125,6 +139,7 @@ func (ss *sessions) end(s *session, why error, last []byte) {
 	s.mu.Unlock()
 	if ss.byPeer[s.id] == s {
 		delete(ss.byPeer, s.id)
+		ss.leased.Store(nil)
 		ss.part(s, why)
 		if ss.n.roles.isMember(s.id) {
 			ss.ends[s.id] = ended{number, life, causeOf(why)}
@@ -188,6 +203,9 @@ func (ss *sessions) ofClient(least, one int) int {
 // counted.
 func (n *Node) Alive() (k int) {
 	now := n.c.Boot()
+	if have := n.sessions.leases(now); have != nil && n.roles.info.Detector != protocol.NoDetector {
+		return len(have.numbers)
+	}
 	for id := range n.roles.members {
 		if s := n.sessions.lookup(protocol.ID(id)); s != nil {
 			if _, ok := s.up(now); ok {
@@ -223,6 +241,20 @@ func (n *Node) Sessions() (all []Session) {
 		s.mu.Unlock()
 	}
 	return all
+}
+
+// Leased reports whether k of these sessions have a lease now, numbers by peer.
+func (n *Node) Leased(sessions map[protocol.ID]uint64, k int) bool {
+	have := n.sessions.leases(n.c.Boot())
+	if have == nil {
+		return !n.LeaseEnd(sessions, k).IsZero()
+	}
+	for id, number := range sessions {
+		if have.numbers[id] == number {
+			k--
+		}
+	}
+	return k <= 0
 }
 
 // LeaseEnd is when fewer than k of these sessions will have a lease, numbers by peer, unless one is renewed before: that of the
@@ -411,7 +443,7 @@ func (ss *sessions) noteRoundTrip(s *session, took time.Duration) {
 func (ss *sessions) freeze(still bool) {
 	ss.mu.Lock()
 	ss.frozen = still
-	ss.nextLapse.Store(0)
+	ss.leased.Store(nil)
 	ss.mu.Unlock()
 	ss.look()
 }
@@ -435,6 +467,7 @@ func (ss *sessions) clear() {
 		s.dead.Store(true)
 	}
 	clear(ss.byPeer)
+	ss.leased.Store(nil)
 }
 
 // stand has a session be there that waits for its first connection.
@@ -463,7 +496,7 @@ func (ss *sessions) connect(s *session, c *conn, received uint64, isNew bool) er
 		ss.register(s)
 	}
 	delete(ss.dials, s.id)
-	ss.nextLapse.Store(0)
+	ss.leased.Store(nil)
 	ss.mu.Unlock()
 	ss.n.detector.heard(s, isNew)
 	ss.n.thrift.connected()

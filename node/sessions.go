@@ -27,11 +27,11 @@ type sessions struct {
 	frozen  bool                          // no lease lapses
 	closing chan struct{}                 // closed when Close begins, and then no session does
 
-	watch     chan struct{} // wakes run
-	leased    atomic.Pointer[leased] // where this node holds leases; nil: unknown
-	unacked   atomic.Int64           // bytes in all windows
-	delay     atomic.Int64           // of messages, ns, as measured; 0: unknown
-	greeting  atomic.Int32           // handshakes for leases that this end has begun and not ended, and good-byes of demand
+	watch    chan struct{}          // wakes run
+	leased   atomic.Pointer[leased] // where this node holds leases; nil: unknown
+	unacked  atomic.Int64           // bytes in all windows
+	delay    atomic.Int64           // of messages, ns, as measured; 0: unknown
+	greeting atomic.Int32           // handshakes for leases that this end has begun and not ended, and good-byes of demand
 }
 
 // The sessions that are leased have their leases, those of this node, for a while at least. It never changes.

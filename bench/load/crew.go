@@ -14,6 +14,7 @@ type Crew struct {
 	team    *Team[report]
 	name    string
 	workers []*member
+	busy    []*member  // that have users of the present load
 	servers []*Process // whose processor time counts as well
 }
 
@@ -21,8 +22,7 @@ type member struct {
 	*Process
 	out      *json.Encoder
 	ready    bool      // its first client is open
-	users    int       // of the present load
-	progress *progress // of it; nil: not heard yet
+	progress *progress // of the present load; nil: not heard yet
 	done     *results
 }
 
@@ -46,7 +46,7 @@ func StartCrew(ctx context.Context, name string, processes int, servers []*Proce
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, openWithin, fmt.Errorf("not connected after %v", openWithin))
 	defer cancel()
-	if err := c.all(ctx, func(m *member) bool { return m.ready }); err != nil {
+	if err := c.all(ctx, c.workers, func(m *member) bool { return m.ready }); err != nil {
 		c.Close()
 		return nil, err
 	}
@@ -61,9 +61,9 @@ func (m *member) order(o order) error {
 	return nil
 }
 
-// all waits until something is so of every worker.
-func (c *Crew) all(ctx context.Context, so func(*member) bool) error {
-	for slices.ContainsFunc(c.workers, func(m *member) bool { return !so(m) }) {
+// all waits until something is so of every one of some workers.
+func (c *Crew) all(ctx context.Context, workers []*member, so func(*member) bool) error {
+	for slices.ContainsFunc(workers, func(m *member) bool { return !so(m) }) {
 		if err := c.next(ctx); err != nil {
 			return err
 		}

@@ -65,16 +65,21 @@ func (c *Crew) Run(ctx context.Context, l Load) (*Window, error) {
 	for _, u := range l.Users {
 		shares[u.Process] = append(shares[u.Process], u)
 	}
+	c.busy = nil
 	for i, m := range c.workers {
-		m.users, m.progress, m.done = len(shares[i]), nil, nil
+		m.progress, m.done = nil, nil
+		if len(shares[i]) == 0 {
+			continue // what it says would cost a part of what is measured
+		}
+		c.busy = append(c.busy, m)
 		if err := m.order(order{Users: shares[i]}); err != nil {
 			return nil, err
 		}
 	}
 	w := &Window{Users: l.Users}
 	began := time.Now()
-	cold := func(m *member) bool { return m.progress == nil || m.users > 0 && m.progress.Least == 0 }
-	warm := func() bool { return time.Since(began) >= l.WarmUp && !slices.ContainsFunc(c.workers, cold) }
+	cold := func(m *member) bool { return m.progress == nil || m.progress.Least == 0 }
+	warm := func() bool { return time.Since(began) >= l.WarmUp && !slices.ContainsFunc(c.busy, cold) }
 	late := fmt.Errorf("not every user got a lock within %v", warmWithin)
 	soon, cancel := context.WithTimeoutCause(ctx, warmWithin+l.WarmUp, late)
 	defer cancel()
@@ -83,7 +88,7 @@ func (c *Crew) Run(ctx context.Context, l Load) (*Window, error) {
 	}
 	cpu, from := c.cpu(), clock.Now()
 	// What is counted from here is in the window.
-	if err := c.all(soon, func(m *member) bool { return m.progress.At >= from }); err != nil {
+	if err := c.all(soon, c.busy, func(m *member) bool { return m.progress.At >= from }); err != nil {
 		return nil, err
 	}
 	grants := c.grants()
@@ -123,18 +128,18 @@ func (c *Crew) until(ctx context.Context, ok func() bool) error {
 
 // collect stops the load and takes the records in the window.
 func (c *Crew) collect(ctx context.Context, w *Window, in window) error {
-	for _, m := range c.workers {
+	for _, m := range c.busy {
 		if err := m.order(order{Stop: &in}); err != nil {
 			return err
 		}
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, stuckAfter, fmt.Errorf("a load did not end within %v", stuckAfter))
 	defer cancel()
-	if err := c.all(ctx, func(m *member) bool { return m.done != nil }); err != nil {
+	if err := c.all(ctx, c.busy, func(m *member) bool { return m.done != nil }); err != nil {
 		return err
 	}
 	var all results
-	for _, m := range c.workers {
+	for _, m := range c.busy {
 		all.Grants += m.done.Grants
 		all.Traffic += m.done.Traffic
 	}
@@ -148,7 +153,7 @@ func (c *Crew) collect(ctx context.Context, w *Window, in window) error {
 }
 
 func (c *Crew) grants() (sum int64) {
-	for _, m := range c.workers {
+	for _, m := range c.busy {
 		if m.progress != nil {
 			sum += m.progress.Grants
 		}

@@ -28,7 +28,7 @@ type loop struct {
 	make      factory                  // and idling: who is like a new one is dropped
 	lull      lull                     // as an instance begins
 	trial     trial
-	tries     int // so far
+	alone     bool // nobody else kept the last user waiting whose trial ended
 	gate      gate
 	journal   *journal // nil: the member is not durable
 	names     names

@@ -24,7 +24,7 @@ type thrift struct {
 const (
 	ranked = 1 << 63
 	recent = 8
-	busy   = 6 // members are, while users wait so many times as long as the one that waited least
+	busy   = 4 // members are, while users wait so many times as long as the one that waited least
 )
 
 // waited notes how long a user has waited to be inside that nobody else kept waiting.
@@ -80,8 +80,8 @@ type trial struct {
 	answers int // so far
 }
 
-// later is which members a Try asks later: not those to which something goes now anyway, such as what the user before it has left. But one of
-// eight is thrifty all the same: if nobody else wants the lock nothing goes to them when that user leaves, and so on.
+// later is which members a Try asks later. Where somebody else wanted a lock these are not those to which something goes now anyway, such as what the
+// user before it has left: they may have to be asked soon.
 func (l *loop) later(kind Kind, name string) (later uint64) {
 	if l.n.roles.member() || !l.n.c.Hosts[kind].Info().Thrifty || l.n.c.System.N > protocol.MostLater {
 		return 0
@@ -89,8 +89,6 @@ func (l *loop) later(kind Kind, name string) (later uint64) {
 	if l.trial.name == "" {
 		l.trial = trial{name: name, began: l.now()}
 	}
-	l.tries++
-	eighth := l.tries%8 == 0
 	t := &l.n.thrift
 	if least := t.least.Load(); least == 0 || t.mean.Load() < busy*least {
 		return 0
@@ -101,7 +99,7 @@ func (l *loop) later(kind Kind, name string) (later uint64) {
 	}
 	for all &^= ranked; all != 0; all &= all - 1 {
 		id := protocol.ID(bits.TrailingZeros64(all))
-		if s := l.sessions[id]; s != nil && (eighth || !s.signaled.Load()) {
+		if s := l.sessions[id]; s != nil && (l.alone || !s.signaled.Load()) {
 			later |= 1 << id
 		}
 	}
@@ -113,7 +111,7 @@ func (l *loop) later(kind Kind, name string) (later uint64) {
 func (l *loop) answers(name string) {
 	if name == l.trial.name {
 		if l.trial.answers++; l.trial.answers > l.n.c.System.N {
-			l.trial.name = ""
+			l.trial.name, l.alone = "", false
 		}
 	}
 }
@@ -129,6 +127,7 @@ func (l *loop) gone(name string) {
 func (l *loop) enters(name string) {
 	if name == l.trial.name {
 		l.n.thrift.waited(l.now() - l.trial.began)
+		l.alone = true
 		l.gone(name)
 	}
 }

@@ -18,6 +18,7 @@ import (
 // A road is what a client's messages from one member take.
 type road struct {
 	delay  atomic.Int64 // ns
+	out    atomic.Int64 // ns that what the client writes takes
 	closed atomic.Bool  // no connection comes about
 	last   atomic.Pointer[slowed]
 }
@@ -31,6 +32,11 @@ func (s *slowed) Read(b []byte) (int, error) {
 	k, err := s.Conn.Read(b)
 	time.Sleep(time.Duration(s.delay.Load()))
 	return k, err
+}
+
+func (s *slowed) Write(b []byte) (int, error) {
+	time.Sleep(time.Duration(s.out.Load()))
+	return s.Conn.Write(b)
 }
 
 // A traveller is a client with a road from each of four members.
@@ -75,9 +81,8 @@ func (x *traveller) slow(delay time.Duration, members ...int) {
 	}
 }
 
-// enter enters k times, and returns how many REQUESTs came to each member meanwhile.
-func (x *traveller) enter(k int) (asked [4]int) {
-	x.t.Helper()
+// requests are how many REQUESTs come to each member while do runs.
+func (x *traveller) requests(do func()) (asked [4]int) {
 	count := func() (all [4]int) {
 		for j, m := range x.fleet.nodes {
 			for _, kind := range m.Stats().Messages {
@@ -89,18 +94,35 @@ func (x *traveller) enter(k int) (asked [4]int) {
 		return all
 	}
 	before := count()
-	for range k {
-		u := newProbe()
-		must(x.t, x.Try(node.Mutex, "a", u, false))
-		<-u.crit
-		x.Exit("a")
-		<-u.rem
-		synctest.Wait()
-	}
+	do()
+	synctest.Wait()
 	asked = count()
 	for j := range asked {
 		asked[j] -= before[j]
 	}
+	return asked
+}
+
+// in has a client enter.
+func (x *traveller) in(client *node.Node, name string) *probe {
+	x.t.Helper()
+	u := newProbe()
+	must(x.t, client.Try(node.Mutex, name, u, false))
+	<-u.crit
+	return u
+}
+
+// enter enters k times, and returns how many REQUESTs came to each member meanwhile.
+func (x *traveller) enter(k int) (asked [4]int) {
+	x.t.Helper()
+	asked = x.requests(func() {
+		for range k {
+			u := x.in(x.Node, "a")
+			x.Exit("a")
+			<-u.rem
+			synctest.Wait()
+		}
+	})
 	x.t.Logf("%v: %d entries, REQUESTs to each: %v", time.Duration(x.roads[0].delay.Load()), k, asked)
 	return asked
 }
@@ -175,6 +197,57 @@ func TestThriftWhileBusy(t *testing.T) {
 		x.enter(20)
 		if got := x.enter(10); got != [4]int{10, 10, 10, 10} {
 			t.Errorf("when members are not busy any more %v are asked", got)
+		}
+	})
+}
+
+// Where somebody else wanted the lock, a member that gets a message anyway is asked, too. Where nobody did, it is not: else it would get the next RELEASE,
+// and the REQUEST behind that, and so on.
+func TestThriftAfterRivals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newTraveller(t)
+		rival := x.fleet.clients(1, node.HostOf(sigma.Algorithm), func(c *node.Config) {
+			c.System, c.Lease = slots.System(4, slots.DefaultClockBound), 2*time.Second
+		})[0]
+		x.enter(5)
+		x.slow(10*time.Millisecond, 0, 1, 2, 3)
+		time.Sleep(5 * time.Second) // heartbeats
+		x.enter(20)
+		for _, rivals := range []bool{false, true, false} {
+			x.in(x.Node, "b")
+			time.Sleep(time.Second) // whoever stays inside asks all
+			var u *probe
+			if rivals {
+				theirs := x.in(rival, "a")
+				time.AfterFunc(time.Second, func() { rival.Exit("a") })
+				u = x.in(x.Node, "a")
+				<-theirs.rem
+			} else {
+				u = x.in(x.Node, "a")
+			}
+			time.Sleep(time.Second)
+			asked := x.requests(func() {
+				for k := range x.roads {
+					x.roads[k].out.Store(int64(5 * time.Millisecond))
+				}
+				x.Exit("b")
+				synctest.Wait() // its RELEASE is on its way, and the next one waits
+				x.Exit("a")
+				<-u.rem
+				u = x.in(x.Node, "a")
+				for k := range x.roads {
+					x.roads[k].out.Store(0)
+				}
+			})
+			x.Exit("a")
+			<-u.rem
+			want := [4]int{1, 1, 1, 1}
+			if slices.Sort(asked[:]); !rivals {
+				want[0] = 0
+			}
+			if asked != want {
+				t.Errorf("rivals: %v: %v are asked, in some order", rivals, asked)
+			}
 		}
 	})
 }

@@ -49,7 +49,7 @@ type results struct {
 
 const (
 	reportEvery = 100 * time.Millisecond // what it says costs a part of what is measured
-	patience    = 5 * time.Second // with users that shall stop
+	patience    = 5 * time.Second        // with users that shall stop
 )
 
 // Work is the life of a worker process: it opens a client, and obeys its standard

@@ -99,7 +99,11 @@ func (f *front) accept() {
 			continue
 		}
 		backoff = minBackoff
-		nc.SetDeadline(time.Now().Add(handshake))
+		if err := begins(nc, handshake); err != nil {
+			f.n.c.Log.Warn("accept", "error", err)
+			closeNow(nc)
+			continue
+		}
 		g := handshakes.Guest(addressOf(nc), true, func(int) { nc.SetReadDeadline(time.Now()) })
 		g.Take(1)
 		f.wg.Go(func() {
@@ -117,6 +121,8 @@ func (f *front) accept() {
 			if err != nil {
 				f.n.counters.refused[causeOf(err)].Add(1)
 			} else {
+				stop()
+				defer context.AfterFunc(f.ctx, func() { c.close(ErrClosed) })() // to close it in truth would wait until nothing is read
 				err = c.run()
 			}
 			f.n.c.Log.Debug("connection ended", "from", nc.RemoteAddr(), "error", err)

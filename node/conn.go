@@ -120,6 +120,14 @@ func underTLS(nc net.Conn) net.Conn {
 // interrupt ends what waits for a connection, which stays open.
 func interrupt(nc net.Conn) { nc.SetDeadline(time.Unix(1, 0)) }
 
+// begins has a connection end after so long unless somebody lifts that. One without deadlines could never be ended.
+func begins(nc net.Conn, limit time.Duration) error {
+	if err := nc.SetDeadline(time.Now().Add(limit)); err != nil {
+		return fmt.Errorf("a connection without deadlines: %w", err)
+	}
+	return nil
+}
+
 // ask sends a heartbeat at once, where this end sends any: with the answer comes what
 // the peer would acknowledge a while later.
 func (c *conn) ask() {
@@ -455,6 +463,7 @@ func (c *conn) readWhole(idle time.Duration) (err error) {
 	if c.calm == nil {
 		return nil
 	}
+	c.await(idle) // also where the last deadline is over, which was of a part of a frame
 	over := c.calm.wait(func() (done bool) {
 		for err == nil {
 			whole, nothing := transport.Whole(c.in)
@@ -575,7 +584,8 @@ func (c *conn) frame(items []byte) (kept bool, err error) {
 		c.oweAck(received) // now: an answer may go out before deliver returns
 		answers = true
 	}
-	if !answers && c.calm != nil { // the answer to an end that is closed would tell
+	// The answer to an end that is closed would tell, but for one that others pass on, who may go on taking what is sent.
+	if c.calm != nil && (!answers || c.isSession) {
 		c.calm.look()
 	}
 	p.deliver(c.n)

@@ -104,7 +104,9 @@ func (d *dialer) connect(t *table) (greeted bool, err error) {
 		return false, err
 	}
 	defer closeNow(nc)
-	nc.SetDeadline(time.Now().Add(limit))
+	if err := begins(nc, limit); err != nil {
+		return false, err
+	}
 	stop := context.AfterFunc(t.ctx, func() { interrupt(nc) })
 	defer stop()
 

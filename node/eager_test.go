@@ -4,6 +4,7 @@ package node
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -127,27 +128,23 @@ func (w whenBegun) Handle(_ context.Context, r slog.Record) error {
 
 func (w whenBegun) Enabled(context.Context, slog.Level) bool { return true }
 
-// What a loop sends while a peer is being welcomed does not come before the welcome.
-func TestWelcomeComesFirst(t *testing.T) {
+// stranger is a connection with a client that has greeted a node which serves. begun happens as its session begins.
+func stranger(t *testing.T, id protocol.ID, begun func(n *Node)) (*Node, net.Conn) {
+	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var n *Node
-	id := ClientID(5)
-	log := whenBegun{slog.DiscardHandler, func() {
-		s := n.sessions.lookup(id)
-		n.each(func(l *loop) { l.out.send(s, transport.MessageItem, Mutex, "a", []byte{1}, false) })
-		n.each(func(l *loop) {}) // the passes that have sent it are over
-	}}
 	n, err = newNode(Config{
-		Peers: []Peer{{Name: "s1", Addr: listener.Addr().String()}}, Hosts: map[Kind]Host{Mutex: HostOf(sigma.Algorithm)}, Log: slog.New(log),
+		Peers: []Peer{{Name: "s1", Addr: listener.Addr().String()}}, Hosts: map[Kind]Host{Mutex: HostOf(sigma.Algorithm)},
+		Log: slog.New(whenBegun{slog.DiscardHandler, func() { begun(n) }}),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	n.run()
-	defer n.Close()
+	t.Cleanup(func() { n.Close() })
 	if err := n.Serve(listener); err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +152,7 @@ func TestWelcomeComesFirst(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer nc.Close()
+	t.Cleanup(func() { nc.Close() })
 	nc.SetDeadline(time.Now().Add(time.Minute))
 	h := transport.Hello{
 		From: id, ToName: "s1", Incarnation: 5, Session: 1, Members: "s1",
@@ -164,6 +161,17 @@ func TestWelcomeComesFirst(t *testing.T) {
 	if err := writeFrame(nc, 0, h.Append); err != nil {
 		t.Fatal(err)
 	}
+	return n, nc
+}
+
+// What a loop sends while a peer is being welcomed does not come before the welcome.
+func TestWelcomeComesFirst(t *testing.T) {
+	id := ClientID(5)
+	_, nc := stranger(t, id, func(n *Node) {
+		s := n.sessions.lookup(id)
+		n.each(func(l *loop) { l.out.send(s, transport.MessageItem, Mutex, "a", []byte{1}, false) })
+		n.each(func(l *loop) {}) // the passes that have sent it are over
+	})
 	in := bufio.NewReader(nc)
 	for _, want := range []transport.Type{transport.WelcomeItem, transport.MessageItem} {
 		frame, err := transport.ReadFrame(in, transport.MaxFrame)
@@ -178,6 +186,38 @@ func TestWelcomeComesFirst(t *testing.T) {
 			t.Errorf("an item of type %d, %v; want %d", i.Type, err, want)
 		}
 	}
+}
+
+// A member gives its table away while a client sends without pause: its connection is closed although more comes all the time.
+func TestFreezeUnderFlood(t *testing.T) {
+	n, nc := stranger(t, ClientID(5), func(*Node) {})
+	if _, err := transport.ReadFrame(nc, transport.MaxFrame); err != nil {
+		t.Fatal(err)
+	}
+	flood := bytes.Repeat(frameOf(transport.Item{Type: transport.AckItem}), 1<<16)
+	var flooding sync.WaitGroup
+	flooding.Go(func() {
+		for err := error(nil); err == nil; {
+			_, err = nc.Write(flood)
+		}
+	})
+	time.Sleep(50 * time.Millisecond)
+	frozen := make(chan error, 1)
+	go func() {
+		_, err := n.Freeze()
+		frozen <- err
+	}()
+	select {
+	case err := <-frozen:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("it waits for a client that sends without pause")
+		nc.Close()
+		<-frozen
+	}
+	flooding.Wait()
 }
 
 // lateDeadline is a connection on which something happens right before its writer sets a deadline.
@@ -344,24 +384,34 @@ func TestCallsOfFrames(t *testing.T) {
 }
 
 // The end of a connection that comes with the last frame is noticed: at once where this end does not answer the frame, and else as the answer cannot
-// be delivered.
+// be delivered. A session that ends with its connection does so also where the other end still takes what is sent.
 func TestEndWithAFrame(t *testing.T) {
 	ack := transport.Item{Type: transport.AckItem}
+	message := transport.Item{Type: transport.MessageItem, Seq: 1, Name: []byte("a")}
+	ping := transport.Item{Type: transport.PingItem, Seq: 1}
 	for name, x := range map[string]struct {
 		last  transport.Item
 		dials bool
+		half  bool
 	}{
-		"acknowledgement": {ack, false},
-		"message":         {transport.Item{Type: transport.MessageItem, Seq: 1, Name: []byte("a")}, false},
-		"heartbeat":       {transport.Item{Type: transport.PingItem, Seq: 1}, false},
-		"answer":          {transport.Item{Type: transport.PongItem, Seq: 1}, true},
+		"acknowledgement":       {ack, false, false},
+		"message":               {message, false, false},
+		"heartbeat":             {ping, false, false},
+		"answer":                {transport.Item{Type: transport.PongItem, Seq: 1}, true, false},
+		"acknowledgement, half": {ack, false, true},
+		"message, half":         {message, false, true},
+		"heartbeat, half":       {ping, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, far := calmConn(t, x.dials)
 			if _, err := far.Write(frameOf(x.last)); err != nil {
 				t.Fatal(err)
 			}
-			far.Close()
+			if c.isSession = x.half; x.half {
+				far.CloseWrite()
+			} else {
+				far.Close()
+			}
 			time.Sleep(5 * time.Millisecond)
 			c.ping, c.pinged = 1, x.dials
 			ended := make(chan error, 1)
@@ -377,6 +427,23 @@ func TestEndWithAFrame(t *testing.T) {
 				<-ended
 			}
 		})
+	}
+}
+
+// A frame that came in parts, and in time, may take longer to be handled than its parts might take to come.
+func TestOldDeadline(t *testing.T) {
+	c, far := calmConn(t, false)
+	c.expect(time.Now().Add(-time.Second))
+	ended := make(chan error, 1)
+	go func() { ended <- c.run() }()
+	select {
+	case err := <-ended:
+		t.Fatal(err)
+	case <-time.After(20 * time.Millisecond):
+	}
+	far.Close()
+	if err := <-ended; !closedByPeer(err) {
+		t.Error(err)
 	}
 }
 

@@ -194,6 +194,13 @@ func TestPanicFailsClosed(t *testing.T) {
 	}
 }
 
+// timeless is a connection that knows no deadlines, as those of some tunnels.
+type timeless struct{ net.Conn }
+
+func (timeless) SetDeadline(time.Time) error      { return errors.ErrUnsupported }
+func (timeless) SetReadDeadline(time.Time) error  { return errors.ErrUnsupported }
+func (timeless) SetWriteDeadline(time.Time) error { return errors.ErrUnsupported }
+
 // A refused process learns both values, and so does whoever waits for it.
 func TestMisfits(t *testing.T) {
 	host := node.HostOf(keeper(nil))
@@ -217,6 +224,12 @@ func TestMisfits(t *testing.T) {
 		{"nobody", func(c *node.Config) {
 			c.Peers = []node.Peer{{Name: "s1", Addr: "unix:/nonexistent/socket"}, peers[1]}
 		}, []string{"/nonexistent/socket", "no such file"}},
+		{"deadlines", func(c *node.Config) {
+			c.Dial = func(ctx context.Context, p node.Peer) (net.Conn, error) {
+				conn, err := transport.Dial(ctx, p.Name, p.Addr, nil)
+				return timeless{conn}, err
+			}
+		}, []string{"connection without deadlines"}},
 	} {
 		t.Run(test.what, func(t *testing.T) {
 			c := node.Config{Secret: node.NewSecret(), Hosts: mutexes(host), Peers: peers, Epoch: 7}

@@ -115,7 +115,7 @@ func (ss *sessions) lapsed(now time.Duration) (over []*session, next time.Durati
 			over = append(over, s)
 		default:
 			next = min(next, end)
-			if holds {
+			if holds && ss.n.roles.isMember(s.id) {
 				numbers[s.id] = number
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	toy "github.com/poundlock/poundlock/algo/algotest/toys/sessions"
 	"github.com/poundlock/poundlock/algo/sigma"
 	"github.com/poundlock/poundlock/protocol"
 )
@@ -68,4 +69,27 @@ func TestLeased(t *testing.T) {
 		t.Error("a lease counts that has lapsed")
 	}
 	looks("the last one has lapsed", 0, 0)
+}
+
+// Where members hold leases at each other, only they count as members that are alive, and no clients.
+func TestAliveAmongClients(t *testing.T) {
+	n, err := newNode(Config{
+		Peers: []Peer{{Name: "s1", Addr: "h:1"}, {Name: "s2", Addr: "h:2"}, {Name: "s3", Addr: "h:3"}},
+		Hosts: map[Kind]Host{Mutex: HostOf(toy.Algorithm(toy.None, false))},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.cancel()
+	for _, id := range []protocol.ID{2, ClientID(5)} {
+		s := newSession(n, id, 1)
+		s.agree(5, "", time.Minute, n.c.Boot())
+		n.sessions.stand(s)
+	}
+	for _, when := range []string{"before a look", "after it"} {
+		if k := n.Alive(); k != 1 {
+			t.Errorf("%s: %d members are alive, want 1", when, k)
+		}
+		n.sessions.lapse()
+	}
 }

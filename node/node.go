@@ -130,7 +130,7 @@ type Config struct {
 	// nil: requests are refused.
 	Call func(from protocol.ID, request []byte) []byte
 
-	// Dial connects to a member. nil: TCP or a unix socket, with TLS if set.
+	// Dial connects to a member, by a connection that has deadlines. nil: TCP or a unix socket, with TLS if set.
 	Dial func(ctx context.Context, p Peer) (net.Conn, error)
 	// Boot is the clock of leases. nil: the time since the machine booted, which
 	// counts a suspended machine's sleep. A test with a virtual clock sets it.

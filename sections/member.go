@@ -84,7 +84,7 @@ type Config struct {
 	MaxState int
 	Log      *slog.Logger // nil: discarded
 
-	// Dial connects to a member. nil: by its address, with TLS if set.
+	// Dial connects to a member, by a connection that has deadlines. nil: by its address, with TLS if set.
 	Dial func(ctx context.Context, p Peer) (net.Conn, error)
 	// Boot is the clock of suspicions. nil: the time since the machine booted. A test with a virtual clock sets it.
 	Boot func() time.Duration

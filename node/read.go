@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"time"
@@ -15,6 +16,8 @@ import (
 
 // restOfFrame is how long the rest of a frame may take that has begun, at the end that accepted the connection.
 const restOfFrame = 5 * time.Second
+
+const readBuffer = 8 << 10
 
 // smallFrame is what a frame may take without a place in the room for frames.
 const smallFrame = 8 << 10
@@ -29,6 +32,101 @@ type FrameStats struct {
 	Slow       uint64 // they took too long
 	NoRoom     uint64 // there was no room for more
 	TooLarge   uint64 // they ended the session
+}
+
+// read handles frames until one is wrong or the connection ends.
+func (c *conn) read() error {
+	// Heartbeats show the end that has dialed whether the other one answers, and a lease ends the sessions of one that is silent.
+	idle := time.Duration(0)
+	if !c.dials && !c.n.roles.leased(c.s.id) {
+		idle = c.lease
+	}
+	for {
+		if err := c.readWhole(idle); err != nil {
+			return err
+		}
+		if err := c.readOne(idle); err != nil {
+			return err
+		}
+	}
+}
+
+// readWhole handles frames that have come as a whole, and waits for more, until one comes in parts: then it returns nil.
+func (c *conn) readWhole(idle time.Duration) (err error) {
+	if c.calm == nil {
+		return nil
+	}
+	c.await(idle) // also where the last deadline is over, which was of a part of a frame
+	over := c.calm.wait(func() (done bool) {
+		for err == nil {
+			whole, nothing := transport.Whole(c.in)
+			switch {
+			case nothing == nil && whole:
+				err = c.readOne(idle)
+			case nothing == errNothing && c.in.Buffered() == 0:
+				c.await(idle)
+				if !c.isClosed() { // it may have been interrupted before the last deadline was set
+					return false
+				}
+				err = c.ended()
+			case nothing == nil || nothing == errNothing:
+				return true
+			default:
+				err = nothing
+			}
+		}
+		return true
+	})
+	if err == nil {
+		err = over
+	}
+	return err
+}
+
+// readOne reads a frame and handles it.
+func (c *conn) readOne(idle time.Duration) error {
+	frame, g, err := c.readFrame(idle)
+	if errors.Is(err, transport.ErrFrame) && c.n.roles.leased(c.s.id) {
+		c.n.sessions.end(c.s, err, fault(err).Append(nil))
+		c.discard()
+	}
+	if err != nil {
+		return err
+	}
+	c.handles.Store(true)
+	c.n.counters.with(c.s.id).received.Add(transport.LengthSize + uint64(len(frame)))
+	h, items, err := transport.ReadHeader(frame)
+	if err == nil {
+		err = h.Check()
+	}
+	// Where the epoch is an old one the peer is about to be told.
+	if err == nil && (c.dials || !c.outdated(h.Epoch)) {
+		var kept bool
+		if kept, err = c.frame(items); kept || cap(frame) > keepFrame {
+			frame = nil
+		}
+		c.memory = frame
+	}
+	c.handled(g)
+	c.handles.Store(false)
+	// Nothing sound can follow on another connection. But what comes after the
+	// session was dropped here fits nothing, and is not the peer's fault.
+	goesOn := err == errReplaced || errors.Is(err, errOldTable) // on another connection
+	switch {
+	case err == nil, c.finishing(): // the session is over, and the writer about to say why, within its timeouts
+		return nil
+	case !c.n.roles.leased(c.s.id) || goesOn || c.s.dead.Load():
+		return err
+	}
+	c.n.sessions.end(c.s, err, fault(err).Append(nil))
+	return nil
+}
+
+// discard reads, for a while, what nothing is to be made of: the peer would not hear why its session ends if the connection were
+// closed while there is more to read.
+func (c *conn) discard() {
+	c.nc.SetReadDeadline(time.Now().Add(closeTime))
+	_, _ = io.Copy(io.Discard, c.in)
 }
 
 // readFrame reads the next frame, for which a connection that is idle gets so long, with 0 for ever. At the end that accepted the

@@ -24,6 +24,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 {
 		switch os.Args[1] {
 		case GateCommand:
+			inGate()
 			status, err := Gate(os.Args[2:])
 			fmt.Fprintln(os.Stderr, "gate:", err)
 			os.Exit(status)
@@ -44,6 +45,9 @@ func TestMain(m *testing.M) {
 	lane.Waits()
 	os.Exit(proctest.Main{Tests: m}.Run())
 }
+
+// inGate is what a gate does first.
+var inGate = func() {}
 
 // withCgroups is the variable that lets a supervisor use control groups.
 const withCgroups = "WITH_CGROUPS"

@@ -530,16 +530,6 @@ func TestBothStopped(t *testing.T) {
 	l.want(statusLost)
 }
 
-// The supervisor is killed together with its watchdog: the kernel ends the command.
-func TestBothKilled(t *testing.T) {
-	t.Parallel()
-	l := script(t, options{}, "echo $$ >pid; exec sleep 60")
-	pid := l.pid("pid")
-	syscall.Kill(l.watchdog(), syscall.SIGKILL)
-	l.cmd.Process.Kill()
-	eventually(t, patience, "the command has ended", gone(pid))
-}
-
 // The supervisor is stopped: the watchdog ends the group before the lease ends.
 func TestSupervisorStopped(t *testing.T) {
 	t.Parallel()

@@ -115,3 +115,10 @@ func holdTTOU(f func()) {
 	}
 	f()
 }
+
+// The orphan signal is sent to the process that the first thread of a gate becomes: one that another thread becomes is not sent it.
+func init() {
+	if len(os.Args) > 1 && os.Args[1] == GateCommand {
+		runtime.LockOSThread() // main runs where init does
+	}
+}

@@ -137,7 +137,7 @@ func (f *front) greet(nc net.Conn) (*conn, error) {
 			return nil, f.noHandshake(t, err)
 		}
 	}
-	in, calm := f.n.reader(nc, true)
+	in, calm := f.n.reader(nc)
 	i, header, err := readFirst(in)
 	if err != nil {
 		if errors.Is(err, transport.ErrWantsTLS) {

@@ -149,7 +149,7 @@ func (d *dialer) introduce(nc net.Conn, s *session) (*conn, error) {
 	if d.n.sessions.isClosing() && d.n.sessions.lookup(s.id) != s {
 		return nil, ErrClosed
 	}
-	in, calm := d.n.reader(nc, false)
+	in, calm := d.n.reader(nc)
 	sent := d.n.c.Boot()
 	err := d.hello(nc, s)
 	var w transport.Welcome

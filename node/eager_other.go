@@ -20,7 +20,7 @@ type calm struct{ io.Reader }
 
 var errNothing = errors.New("nothing has come")
 
-func newCalm(net.Conn, bool) *calm { return nil }
+func newCalm(net.Conn) *calm { return nil }
 
 func (c *calm) look() {}
 

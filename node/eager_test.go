@@ -283,9 +283,8 @@ func TestCalm(t *testing.T) {
 		"deadline": {func(e ends) { e.near.SetReadDeadline(time.Now().Add(10 * time.Millisecond)) }, 8, "", os.ErrDeadlineExceeded, "no answer in time"},
 	} {
 		for how, reader := range map[string]func(net.Conn) io.Reader{
-			"net":    func(nc net.Conn) io.Reader { return nc },
-			"serves": func(nc net.Conn) io.Reader { return newCalm(nc, true) },
-			"dials":  func(nc net.Conn) io.Reader { return newCalm(nc, false) },
+			"net":  func(nc net.Conn) io.Reader { return nc },
+			"calm": func(nc net.Conn) io.Reader { return newCalm(nc) },
 		} {
 			t.Run(name+","+how, func(t *testing.T) {
 				near, far := tcpPair(t)
@@ -305,7 +304,7 @@ func TestCalm(t *testing.T) {
 func calmConn(t *testing.T, dials bool) (*conn, *net.TCPConn) {
 	n := still(t)
 	near, far := tcpPair(t)
-	in, calm := n.reader(near, !dials)
+	in, calm := n.reader(near)
 	if calm == nil {
 		t.Fatal("package net reads")
 	}

@@ -103,17 +103,13 @@ type calm struct {
 // errNothing: nothing has come.
 var errNothing = errors.New("nothing has come")
 
-// newCalm returns nil for a connection that is not the kernel's own. serves: see sysRead.
-func newCalm(nc net.Conn, serves bool) *calm {
+// newCalm returns nil for a connection that is not the kernel's own.
+func newCalm(nc net.Conn) *calm {
 	raw := rawOf(nc)
 	if raw == nil {
 		return nil
 	}
-	call := func(fd uintptr, b []byte) (int, error) { return syscall.Read(int(fd), b) }
-	if serves {
-		call = sysRead
-	}
-	return &calm{caller: newCaller("read", raw.Read, call, true)}
+	return &calm{caller: newCaller("read", raw.Read, sysRead, true)}
 }
 
 // Read implements io.Reader. Within wait it does not wait, but fails with errNothing.

@@ -212,10 +212,10 @@ func (c *conn) expect(until time.Time) {
 	}
 }
 
-// reader returns what reads from a connection. Members of clients, and these, get along with fewer calls of the system; serves: see sysRead.
-func (n *Node) reader(nc net.Conn, serves bool) (*bufio.Reader, *calm) {
+// reader returns what reads from a connection. Members of clients, and these, get along with fewer calls of the system.
+func (n *Node) reader(nc net.Conn) (*bufio.Reader, *calm) {
 	if n.roles.info.Users == protocol.Clients {
-		if c := newCalm(nc, serves); c != nil {
+		if c := newCalm(nc); c != nil {
 			return bufio.NewReaderSize(c, readBuffer), c
 		}
 	}

@@ -11,8 +11,8 @@ import (
 // in which somebody else could run. Otherwise the first call of a process that was idle wakes the thread that watches over system calls (sysmon), which
 // then looks around every 20 us until all is idle again. A server with little to do spends a third of its processor time so.
 //
-// That thread also interrupts goroutines that calculate for long, and wakes in any case for the timer that was the next one when it went to sleep. So
-// only who serves reads in this way. A client that is granted a lock wakes it as it reads that: its program may calculate then.
+// That thread also interrupts goroutines that calculate for long, such as somebody who is granted a lock. It wakes in any case for the timer that was the
+// next one when it went to sleep: at a server within a second, and wherever somebody holds leases within a tenth (naps).
 
 func sysWrite(fd uintptr, b []byte) (int, error) {
 	return rawCall(syscall.SYS_SENDTO, fd, b, syscall.MSG_DONTWAIT|syscall.MSG_NOSIGNAL)

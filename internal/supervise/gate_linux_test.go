@@ -17,7 +17,7 @@ func init() {
 		}
 		for range 8 {
 			go func() {
-				for {
+				for k := uint(0); ; k++ { // for ever
 				}
 			}()
 		}

@@ -7,8 +7,8 @@
 //	go run ./bench/crowd overload [--clients 8] [--held 1000] [--times 1,2,4] [--for 30s]
 //	go run ./bench/crowd shards   [--clients 1000] [--shards 25] [--few 3] [--for 30s]
 //
-// idle: clients that hold no lock, or --each of them, and do nothing: what they cost in processor time, whether all sessions and
-// locks last, and how long an acquire beside them takes. held: few clients that hold many locks, and what a lock takes of memory
+// idle: clients that hold no lock, or --each of them, and do nothing: what they cost in processor time in the first half of the time, while nobody
+// does anything, and in the second half, with acquires beside; whether all sessions and locks last, and how long an acquire beside them takes. held: few clients that hold many locks, and what a lock takes of memory
 // at a server and at its client. readers: clients that are all inside one lock, which they share: what that takes of memory at a
 // server, and how long an acquire that shares it takes beside a few of them, and beside all. overload: in turns what the machine can do, by clients that ask as soon as they were
 // answered, and clients that ask so many times as often, whether they are answered or not, while the first one of

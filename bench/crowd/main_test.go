@@ -59,6 +59,7 @@ func TestIdle(t *testing.T) {
 	want(t, f, "locks held", func(v float64) bool { return v == 40 })
 	want(t, f, "locks lost", none)
 	want(t, f, "processor time, a client and second", some)
+	want(t, f, "with acquires beside: processor time, a client and second", some)
 	want(t, f, "an acquire beside, median", some)
 }
 

@@ -33,17 +33,12 @@ func visit(ctx context.Context, p plan) (*table, error) {
 	if err := c.profile(ctx, true); err != nil {
 		return nil, err
 	}
-	servers, clients, err := c.all(ctx, order{})
-	if err != nil {
-		return nil, err
-	}
-	from := time.Now()
-	visits, err := c.tell(ctx, c.clients, func(int) order { return order{Visit: p.length, Few: p.few} })
+	var visits []report
+	_, err = c.spend(ctx, t, "", func() (err error) {
+		visits, err = c.tell(ctx, c.clients, func(int) order { return order{Visit: p.length, Few: p.few} })
+		return err
+	})
 	last := time.Now()
-	if err != nil {
-		return nil, err
-	}
-	servers2, clients2, err := c.all(ctx, order{})
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +51,6 @@ func visit(ctx context.Context, p plan) (*table, error) {
 	most := min(p.few+2, p.shards) * members * p.clients
 	t.value("sessions with those that something is wanted of", float64(total(each)), "").atMost(float64(most))
 	t.value("sessions with all servers would be", float64(len(c.table)*p.clients), "")
-	t.processor("", processorTimes(servers2)-processorTimes(servers), processorTimes(clients2)-processorTimes(clients), p.clients, last.Sub(from))
 	var first, later []time.Duration
 	for _, r := range visits {
 		first, later = append(first, r.First...), append(later, r.Later...)
@@ -92,20 +86,8 @@ func visit(ctx context.Context, p plan) (*table, error) {
 	}
 	t.value("sessions after that", float64(total(each)), "").atMost(0)
 	t.value("all have ended after", time.Since(last).Seconds(), "s").atMost(rest.Seconds() + 5)
-	servers, clients, err = c.all(ctx, order{})
-	if err != nil {
-		return nil, err
-	}
-	quiet := time.Now()
-	if err := sleep(ctx, p.length); err != nil {
-		return nil, err
-	}
-	servers2, clients2, err = c.all(ctx, order{})
-	if err != nil {
-		return nil, err
-	}
-	t.processor("then: ", processorTimes(servers2)-processorTimes(servers), processorTimes(clients2)-processorTimes(clients), p.clients, time.Since(quiet))
-	return t, nil
+	_, err = c.spend(ctx, t, "then: ", func() error { return sleep(ctx, p.length) })
+	return t, err
 }
 
 func total(each []int) (k int) {

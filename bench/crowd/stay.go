@@ -39,39 +39,37 @@ func stay(ctx context.Context, p plan) (*table, error) {
 	if err := c.profile(ctx, true); err != nil {
 		return nil, err
 	}
-	servers, clients, err := c.all(ctx, order{})
+	half := func() error { return sleep(ctx, p.length/2) }
+	all, err := c.spend(ctx, t, "", half)
 	if err != nil {
 		return nil, err
 	}
-	from, stop := time.Now(), c.beside(c.exclusive)
-	select {
-	case <-time.After(p.length):
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+	if p.part == "idle" {
+		all.atMost(100)
 	}
-	servers2, clients2, err := c.all(ctx, order{Look: true})
-	looks, length := stop(), time.Since(from)
+	stop := c.beside(c.exclusive)
+	_, err = c.spend(ctx, t, "with acquires beside: ", half)
+	looks := stop()
 	if err != nil {
 		return nil, err
 	}
 	if err := c.profile(ctx, false); err != nil {
 		return nil, err
 	}
-	ofServers, ofClients := processorTimes(servers2)-processorTimes(servers), processorTimes(clients2)-processorTimes(clients)
-	all := t.processor("", ofServers, ofClients, p.clients, length)
-	if p.part == "idle" {
-		all.atMost(100)
-	}
 	t.beside("an acquire beside", "acquires beside that failed", looks)
+	_, clients, err := c.all(ctx, order{Look: true})
+	if err != nil {
+		return nil, err
+	}
 	alive, err := c.count(ctx)
 	if err != nil {
 		return nil, err
 	}
 	t.value("sessions at the server with the fewest", float64(slices.Min(alive)), "").atLeast(float64(p.clients)).note(fmt.Sprint(alive))
 	if each > 0 {
-		lost := sum(clients2, func(r report) int { return r.Lost })
-		t.value("locks held", float64(sum(clients2, func(r report) int { return r.Held })), "")
-		t.value("locks lost", float64(lost), "").atMost(0).note(why(clients2))
+		lost := sum(clients, func(r report) int { return r.Lost })
+		t.value("locks held", float64(sum(clients, func(r report) int { return r.Held })), "")
+		t.value("locks lost", float64(lost), "").atMost(0).note(why(clients))
 		fullServers, fullClients, err := c.all(ctx, order{Weigh: true})
 		if err != nil {
 			return nil, err
@@ -88,14 +86,28 @@ func stay(ctx context.Context, p plan) (*table, error) {
 	return t, nil
 }
 
-// processor adds the processor time that servers and clients have taken in all, within a time.
-func (t *table) processor(when string, ofServers, ofClients time.Duration, clients int, length time.Duration) (all *row) {
-	perClient := func(d time.Duration) float64 {
-		return float64(d.Microseconds()) / length.Seconds() / float64(clients)
+// spend adds the processor time that servers and clients take while do runs, a client and second.
+func (c *cluster) spend(ctx context.Context, t *table, when string, do func() error) (all *row, err error) {
+	servers, clients, err := c.all(ctx, order{})
+	if err != nil {
+		return nil, err
 	}
+	from := time.Now()
+	if err := do(); err != nil {
+		return nil, err
+	}
+	length := time.Since(from)
+	servers2, clients2, err := c.all(ctx, order{})
+	if err != nil {
+		return nil, err
+	}
+	perClient := func(d time.Duration) float64 {
+		return float64(d.Microseconds()) / length.Seconds() / float64(c.plan.clients)
+	}
+	ofServers, ofClients := processorTimes(servers2)-processorTimes(servers), processorTimes(clients2)-processorTimes(clients)
 	t.value(when+"processor time of the servers, a client and second", perClient(ofServers), "us")
 	t.value(when+"processor time of its own, a client and second", perClient(ofClients), "us")
-	return t.value(when+"processor time, a client and second", perClient(ofServers+ofClients), "us")
+	return t.value(when+"processor time, a client and second", perClient(ofServers+ofClients), "us"), nil
 }
 
 // why is why some lock was lost.

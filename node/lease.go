@@ -44,12 +44,12 @@ var (
 // member may be late, which only delays a suspicion, and so it looks at its many
 // sessions not too often.
 func (ss *sessions) run() {
-	least, most := time.Millisecond, ss.n.c.Lease/4
-	if ss.n.roles.holds() { // the timer stands still while the machine is suspended
-		ss.n.naps.add(ss)
+	lease, holds := ss.n.c.Lease, ss.n.roles.holds()
+	least, most := min(20*time.Millisecond, lease/10), min(time.Second, lease/4)
+	if holds {
+		least, most = time.Millisecond, math.MaxInt64
+		ss.n.naps.add(ss) // the timer stands still while the machine is suspended
 		defer ss.n.naps.remove(ss)
-	} else {
-		least, most = min(20*time.Millisecond, ss.n.c.Lease/10), min(time.Second, ss.n.c.Lease/4)
 	}
 	t := time.NewTimer(0)
 	defer t.Stop()
@@ -57,7 +57,11 @@ func (ss *sessions) run() {
 		now := ss.n.c.Boot()
 		next := ss.expire(now)
 		if t.Stop(); next < math.MaxInt64 { // else something is there to watch after the next look
-			t.Reset(max(least, min(most, next-now)))
+			wait := min(most, next-now)
+			if early := inStep(now, wait, lease); holds && early > 0 { // mostly it is renewed by then
+				wait = early
+			}
+			t.Reset(max(least, wait))
 		}
 		select {
 		case <-t.C:

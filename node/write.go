@@ -19,11 +19,11 @@ const (
 // write sends frames until the connection is closed: everything that waits goes
 // into one frame.
 func (c *conn) write() {
-	interval := c.lease * 3 / 10 // twice without an answer, and there is time enough to connect anew
+	interval := beats(c.lease)
 	if !c.beats() {
 		interval = MaxLease // as good as never
 	}
-	heartbeat := time.NewTimer(c.untilBeat(interval))
+	heartbeat := time.NewTimer(inStep(c.n.c.Boot(), interval, c.lease))
 	defer heartbeat.Stop()
 	var beat bool
 	buffer := c.n.buffers.Get().(*[]byte)
@@ -32,7 +32,7 @@ func (c *conn) write() {
 		case <-c.done:
 			return
 		case <-heartbeat.C: // also when there is always something to write
-			heartbeat.Reset(c.untilBeat(interval))
+			heartbeat.Reset(inStep(c.n.c.Boot(), interval, c.lease))
 			beat = c.beat(interval)
 		default:
 		}
@@ -56,7 +56,7 @@ func (c *conn) write() {
 		select {
 		case <-c.wake:
 		case <-heartbeat.C:
-			heartbeat.Reset(c.untilBeat(interval))
+			heartbeat.Reset(inStep(c.n.c.Boot(), interval, c.lease))
 			beat = c.beat(interval)
 		case <-c.done:
 			return
@@ -65,11 +65,13 @@ func (c *conn) write() {
 	}
 }
 
-// untilBeat is how long to wait for the next heartbeat, a little less than so long: those of all clients of a machine come together, 64
-// times in an interval, so that a process that wakes for one has many to send, or to answer.
-func (c *conn) untilBeat(interval time.Duration) time.Duration {
-	grain := max(interval/64, 1)
-	return interval - (c.n.c.Boot()+interval)%grain
+// beats is between two heartbeats of whoever has such a lease: twice without an answer, and there is time enough to connect anew.
+func beats(lease time.Duration) time.Duration { return lease * 3 / 10 }
+
+// inStep is when to stop waiting, a little before so long, that those of all clients of a machine do together, 64 times between two
+// heartbeats: a process that wakes for one has many to send, or to answer.
+func inStep(now, wait, lease time.Duration) time.Duration {
+	return wait - (now+wait)%max(beats(lease)/64, 1)
 }
 
 // beat reports whether a heartbeat is due that is to be sent. Where the one before has not been answered until now the end that has

@@ -72,7 +72,7 @@ func TestNoFarewell(t *testing.T) {
 		do     func(l *lock)
 	}{
 		"stopped until the lease ends": {
-			options{lease: time.Second, renew: 1},
+			options{lease: 3 * time.Second, renew: 1},
 			"echo $$ >pid; exec sleep 60",
 			func(l *lock) { l.cmd.Process.Signal(syscall.SIGSTOP) },
 		},

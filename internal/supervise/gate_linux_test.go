@@ -2,6 +2,7 @@ package supervise
 
 import (
 	"os"
+	"runtime"
 	"syscall"
 	"testing"
 	"time"
@@ -15,13 +16,13 @@ func init() {
 		if os.Getenv(restless) == "" {
 			return
 		}
-		for range 8 {
+		for range 2 * runtime.GOMAXPROCS(0) {
 			go func() {
 				for k := uint(0); ; k++ { // for ever
 				}
 			}()
 		}
-		for end := time.Now().Add(500 * time.Millisecond); syscall.Gettid() == os.Getpid() && time.Now().Before(end); {
+		for end := time.Now().Add(50 * time.Millisecond); syscall.Gettid() == os.Getpid() && time.Now().Before(end); {
 			syscall.Select(0, nil, nil, nil, &syscall.Timeval{Usec: 1000}) // what comes back from a long call goes on where there is room
 		}
 	}

@@ -422,7 +422,7 @@ func TestLoss(t *testing.T) {
 // loss like any other: the command gets SIGTERM and its grace, and not SIGKILL.
 func TestEndIsPast(t *testing.T) {
 	t.Parallel()
-	l := script(t, options{lose: -300 * time.Millisecond, lease: 2 * time.Second},
+	l := script(t, options{lose: -300 * time.Millisecond, lease: 10 * time.Second},
 		"trap 'sleep 0.2; echo bye; exit 0' TERM; echo $$ >pid; while :; do sleep 0.02; done")
 	l.want(statusLost)
 	if l.stdout.String() != "bye\n" || !strings.Contains(l.stderr.String(), "is lost") {
@@ -514,7 +514,7 @@ func TestAllOfOneNameKilled(t *testing.T) {
 // the lease, and is ended as soon as one of them continues.
 func TestBothStopped(t *testing.T) {
 	t.Parallel()
-	const lease = time.Second
+	const lease = 3 * time.Second // so that the script is there before it ends
 	l := script(t, options{lease: lease}, "echo $$ >pid; while :; do sleep 0.02; done")
 	pid, dog := l.pid("pid"), l.watchdog()
 	for _, p := range []int{l.cmd.Process.Pid, dog} {

@@ -18,7 +18,6 @@ import (
 // A road is what a client's messages from one member take.
 type road struct {
 	delay  atomic.Int64 // ns
-	out    atomic.Int64 // ns that what the client writes takes
 	closed atomic.Bool  // no connection comes about
 	last   atomic.Pointer[slowed]
 }
@@ -32,11 +31,6 @@ func (s *slowed) Read(b []byte) (int, error) {
 	k, err := s.Conn.Read(b)
 	time.Sleep(time.Duration(s.delay.Load()))
 	return k, err
-}
-
-func (s *slowed) Write(b []byte) (int, error) {
-	time.Sleep(time.Duration(s.out.Load()))
-	return s.Conn.Write(b)
 }
 
 // A traveller is a client with a road from each of four members.
@@ -201,6 +195,17 @@ func TestThriftWhileBusy(t *testing.T) {
 	})
 }
 
+// A returner does something as soon as it has left.
+type returner struct {
+	*probe
+	left func()
+}
+
+func (r *returner) Rem(why error) {
+	r.left()
+	r.probe.Rem(why)
+}
+
 // Where somebody else wanted the lock, a member that gets a message anyway is asked, too. Where nobody did, it is not: else it would get the next RELEASE,
 // and the REQUEST behind that, and so on.
 func TestThriftAfterRivals(t *testing.T) {
@@ -214,33 +219,25 @@ func TestThriftAfterRivals(t *testing.T) {
 		time.Sleep(5 * time.Second) // heartbeats
 		x.enter(20)
 		for _, rivals := range []bool{false, true, false} {
-			x.in(x.Node, "b")
-			time.Sleep(time.Second) // whoever stays inside asks all
-			var u *probe
+			next := newProbe()
+			u := &returner{newProbe(), func() { must(t, x.Try(node.Mutex, "a", next, false)) }} // its RELEASE has not gone yet
+			var theirs *probe
 			if rivals {
-				theirs := x.in(rival, "a")
+				theirs = x.in(rival, "a")
 				time.AfterFunc(time.Second, func() { rival.Exit("a") })
-				u = x.in(x.Node, "a")
-				<-theirs.rem
-			} else {
-				u = x.in(x.Node, "a")
 			}
-			time.Sleep(time.Second)
+			must(t, x.Try(node.Mutex, "a", u, false))
+			<-u.crit
+			if rivals {
+				<-theirs.rem
+			}
+			time.Sleep(time.Second) // whoever stays inside asks all
 			asked := x.requests(func() {
-				for k := range x.roads {
-					x.roads[k].out.Store(int64(5 * time.Millisecond))
-				}
-				x.Exit("b")
-				synctest.Wait() // its RELEASE is on its way, and the next one waits
 				x.Exit("a")
-				<-u.rem
-				u = x.in(x.Node, "a")
-				for k := range x.roads {
-					x.roads[k].out.Store(0)
-				}
+				<-next.crit
 			})
 			x.Exit("a")
-			<-u.rem
+			<-next.rem
 			want := [4]int{1, 1, 1, 1}
 			if slices.Sort(asked[:]); !rivals {
 				want[0] = 0

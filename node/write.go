@@ -19,7 +19,7 @@ const (
 // write sends frames until the connection is closed: everything that waits goes
 // into one frame.
 func (c *conn) write() {
-	interval := beats(c.lease)
+	interval := beatEvery(c.lease)
 	if !c.beats() {
 		interval = MaxLease // as good as never
 	}
@@ -65,13 +65,13 @@ func (c *conn) write() {
 	}
 }
 
-// beats is between two heartbeats of whoever has such a lease: twice without an answer, and there is time enough to connect anew.
-func beats(lease time.Duration) time.Duration { return lease * 3 / 10 }
+// beatEvery is the time between two heartbeats of whoever has such a lease: twice without an answer, and there is time enough to connect anew.
+func beatEvery(lease time.Duration) time.Duration { return lease * 3 / 10 }
 
 // inStep is when to stop waiting, a little before so long, that those of all clients of a machine do together, 64 times between two
 // heartbeats: a process that wakes for one has many to send, or to answer.
 func inStep(now, wait, lease time.Duration) time.Duration {
-	return wait - (now+wait)%max(beats(lease)/64, 1)
+	return wait - (now+wait)%max(beatEvery(lease)/64, 1)
 }
 
 // beat reports whether a heartbeat is due that is to be sent. Where the one before has not been answered until now the end that has

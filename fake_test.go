@@ -13,6 +13,7 @@ import (
 	"github.com/poundlock/poundlock/internal/control"
 	"github.com/poundlock/poundlock/node"
 	"github.com/poundlock/poundlock/protocol"
+	"github.com/poundlock/poundlock/transport"
 )
 
 // A fakeNode is a runtime whose process does what a test says: it grants every
@@ -25,7 +26,8 @@ type fakeNode struct {
 	hold            bool            // Try waits for an explicit grant
 	holdNames       map[string]bool // the same for some names
 	busy            bool            // somebody else has every lock: Try gives up if it is to try once
-	beforeCancel    func()          // without f.mu
+	beforeTry       func()          // without f.mu
+	beforeCancel    func()          // the same
 	beforeDowngrade func()          // the same
 	atCancel        func(u node.User)
 	atExit          func(u node.User)
@@ -93,10 +95,16 @@ func servers(n int) []Server {
 }
 
 func (f *fakeNode) Try(_ node.Kind, name string, u node.User, once bool) error {
+	if f.beforeTry != nil {
+		f.beforeTry()
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.users == nil {
 		return errors.New("closed")
+	}
+	if err := transport.CheckName(name); err != nil {
+		f.t.Errorf("Try(%q): %v", name, err)
 	}
 	if f.users[name] != nil {
 		f.t.Errorf("Try(%s) while another user is not in its remainder", name)

@@ -35,7 +35,9 @@ type pending struct {
 	lost  error           // the first loss, nil if there was none
 	loss  chan struct{}   // closed by that
 	name  string          // of the lock of its last hold
-	turn  chan struct{}   // closed when that one rests on a stay; nil: it need not wait for that
+	once  bool            // that one does not wait for others
+	line  bool            // it waits for its turn alone, and does not try
+	turn  chan struct{}   // closed when that one rests on a stay, and it is decided if it is the first there; nil: it need not wait for that
 }
 
 // A bound is when a grant ends that is not unlocked.
@@ -86,7 +88,6 @@ func (s *section) try(ctx context.Context, name string, once bool) (*hold, error
 	if err != nil {
 		return nil, err
 	}
-	h.stay.try(once)
 	if err := w.until(h.stay.decision()); err != nil {
 		return nil, h.giveUp(err)
 	}

@@ -126,7 +126,8 @@ func (s *Semaphore) TryAcquire(ctx context.Context) (*Grant, error) {
 func (s *Semaphore) wait(ctx context.Context, names []string) (*Grant, error) {
 	// No lock has the name of this line: names have no control characters.
 	queue := wait{client: s.client, shards: s.shards(names), ctx: ctx, section: newSection(ctx, &s.client.usual, 1)}
-	defer queue.section.leave() // it has its turn, and does not try
+	queue.section.pending.line = true
+	defer queue.section.leave()
 	_, err := s.client.takeTurn(&queue, "\x00"+s.name, false)
 	if err != nil {
 		return nil, err

@@ -14,7 +14,7 @@ import (
 type state uint8
 
 const (
-	idle    state = iota // Try is still to be called, by the one that it begins for
+	idle    state = iota // a line, which does not try
 	trying               // for one who waits, and whoever shares with it
 	inside               // told Crit, and somebody has not left; lost or not
 	leaving              // Exit is called, Rem follows
@@ -66,19 +66,11 @@ type attempt struct {
 	gaveUp  error         // why the process did, nil where it was told to
 }
 
-// try calls Try, unless somebody has.
-func (s *stay) try(once bool) {
-	s.client.mu.Lock()
-	first := s.state == idle
-	if first {
-		s.state, s.attempt.once, s.request = trying, once, uint64(time.Now().UnixNano())
-	}
-	s.client.mu.Unlock()
-	if !first {
-		return
-	}
-	if err := s.shard().node.Try(node.Mutex, s.name, s, once); err != nil {
-		s.Rem(err)
+// try calls Try. Client.mu is held, so that no Cancel comes before it.
+func (s *stay) try() {
+	s.state, s.request = trying, uint64(time.Now().UnixNano())
+	if err := s.shard().node.Try(node.Mutex, s.name, s, s.attempt.once); err != nil {
+		s.rem(err)
 	}
 }
 
@@ -227,6 +219,10 @@ func (s *stay) Ejected() {
 func (s *stay) Rem(why error) {
 	s.client.mu.Lock()
 	defer s.client.mu.Unlock()
+	s.rem(why)
+}
+
+func (s *stay) rem(why error) {
 	switch s.state {
 	case trying:
 		s.attempt.gaveUp = why

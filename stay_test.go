@@ -306,6 +306,150 @@ func TestGiveUpLeavesTheLine(t *testing.T) {
 	})
 }
 
+// TestTryGoesWithExit: who waits need not wake to try. When the one before has left, the Try is there before the node goes on, so that it goes
+// out with the Exit. The first attempt that waits so, and does not wait for others, is one, too.
+func TestTryGoesWithExit(t *testing.T) {
+	for name, again := range map[string]func(*Mutex, context.Context) (*Grant, error){"Lock": (*Mutex).Lock, "TryLock": (*Mutex).TryLock} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c, f := newFake(t)
+				m := c.Mutex("a")
+				g := lock(t, m)
+				var rem node.User
+				f.atExit = func(u node.User) { rem = u }
+				g.Unlock()
+				x := begin(t, func(ctx context.Context) (*Grant, error) { return again(m, ctx) })
+				f.mu.Lock()
+				f.hold = true
+				delete(f.users, "a")
+				delete(f.inside, "a")
+				f.log = nil
+				f.mu.Unlock()
+				rem.Rem(nil)
+				if got := f.logged(); !slices.Equal(got, []string{"try a"}) {
+					t.Errorf("as the one before has left the node was told %v", got)
+				}
+				synctest.Wait()
+				if x.over() {
+					t.Errorf("it did not wait: %v", x.failed)
+				}
+				f.letIn("a")
+				if x.grant() == nil {
+					t.Errorf("no grant: %v", x.err())
+				}
+			})
+		})
+	}
+}
+
+// TestTryBeforeCancel: who gives up as somebody else tries for it is heard of after that, or nobody would cancel the Try.
+func TestTryBeforeCancel(t *testing.T) {
+	c, f := newFake(t)
+	f.hold = true
+	lock := func() (cancel func(), err chan error) {
+		ctx, cancel := context.WithCancel(t.Context())
+		err = make(chan error, 1)
+		go func() {
+			_, failed := c.Mutex("a").Lock(ctx)
+			err <- failed
+		}()
+		return cancel, err
+	}
+	wait := func(what string, ok func(s *stay) bool) {
+		t.Helper()
+		for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+			c.mu.Lock()
+			done := ok(c.stays.Get("a"))
+			c.mu.Unlock()
+			if done {
+				return
+			}
+			if time.Now().After(end) {
+				t.Fatal(what, f.logged())
+			}
+		}
+	}
+	cancelFirst, first := lock()
+	wait("the first one does not try", func(s *stay) bool { return s != nil && s.state == trying })
+	cancelNext, next := lock()
+	wait("the next one does not wait", func(s *stay) bool { return !s.waiters.empty() })
+	f.beforeTry = func() {
+		cancelNext()
+		time.Sleep(20 * time.Millisecond) // for its goroutine
+	}
+	cancelFirst()
+	wantIs(t, <-first, context.Canceled)
+	select {
+	case err := <-next:
+		wantIs(t, err, context.Canceled)
+	case <-time.After(10 * time.Second):
+		t.Error("the next one does not return")
+	}
+	wait("a line is left", func(s *stay) bool { return s == nil })
+	if got := f.logged(); !slices.Equal(got, []string{"try a", "cancel a", "try a", "cancel a"}) {
+		t.Errorf("the node was told %v", got)
+	}
+}
+
+// TestNextGivesUp: who is next gives up as the one before gives up, and so on. Whoever does not has the lock; and where all do, all return,
+// and nothing is left of them: the Try of each comes before its Cancel.
+func TestNextGivesUp(t *testing.T) {
+	for rest := range 2 {
+		t.Run(fmt.Sprintf("all but %d", rest), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c, f := newFake(t)
+				f.hold = true
+				for range 100 {
+					ctx, cancel := context.WithCancel(t.Context())
+					errs := make(chan error, 7)
+					for range cap(errs) {
+						go func() {
+							_, err := c.Mutex("a").Lock(ctx)
+							errs <- err
+						}()
+					}
+					synctest.Wait()
+					var last *call
+					if rest > 0 {
+						last = begin(t, c.Mutex("a").Lock)
+					}
+					cancel()
+					for range cap(errs) {
+						wantIs(t, <-errs, ErrNotAcquired, context.Canceled)
+					}
+					synctest.Wait()
+					f.mu.Lock()
+					tries, left := 0, len(f.users)
+					for _, call := range f.log {
+						switch call {
+						case "try a":
+							tries++
+						case "cancel a":
+							tries--
+						}
+					}
+					f.log = nil
+					f.mu.Unlock()
+					if tries != rest || left != rest || c.lineCount() != rest {
+						t.Fatalf("%d tries are not cancelled, the node has %d users, and the client %d lines: want %d", tries, left, c.lineCount(), rest)
+					}
+					if rest > 0 {
+						f.letIn("a")
+						if last.grant() == nil {
+							t.Fatalf("the last one has not got it: %v", last.err())
+						}
+						last.unlock(t)
+						synctest.Wait()
+						f.mu.Lock()
+						f.log = nil
+						f.mu.Unlock()
+					}
+				}
+			})
+		})
+	}
+}
+
 // TestTriesOfMany: a hundred readers that come and go are one Try, however many names they hold.
 func TestTriesOfMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -31,6 +31,11 @@ func (w *wait) until(done <-chan struct{}) error {
 	c := w.client
 	bound := c.config.QuorumWait
 	for {
+		select {
+		case <-done: // also where the wait has ended
+			return nil
+		default:
+		}
 		switch {
 		case w.anyUp():
 			w.since = time.Time{}
@@ -127,8 +132,9 @@ func (w *wait) noQuorum(err error) error {
 	return &failure{kind: w.shards[0].lack, why: err}
 }
 
-// takeTurn adds a hold to the section and waits until it rests on a stay, first come first served: an idle one of
-// its own, or one that it shares. With once it waits only for a turn that is about to end, because its user has unlocked.
+// takeTurn adds a hold to the section and waits, first come first served, until it rests on a stay: one of its own, where nobody is
+// before it, one that it shares, or one of its own that is decided. With once it waits only for a turn that is about to end, because its
+// user has unlocked.
 func (c *Client) takeTurn(w *wait, name string, once bool) (*hold, error) {
 	if w.ctx.Err() != nil {
 		return nil, w.over(ended(w.ctx))
@@ -157,7 +163,7 @@ func (c *Client) takeTurn(w *wait, name string, once bool) (*hold, error) {
 	}
 	x.holds = append(x.holds, hold{section: x})
 	h, p := &x.holds[len(x.holds)-1], x.pending
-	p.name, p.turn = name, nil
+	p.name, p.once, p.turn = name, once, nil
 	if s == nil {
 		newStay(name, h)
 	} else {
@@ -169,7 +175,7 @@ func (c *Client) takeTurn(w *wait, name string, once bool) (*hold, error) {
 		return h, nil
 	}
 	turn := make(chan struct{})
-	p.turn = turn
+	p.turn = turn // until it rests
 	c.mu.Unlock()
 	if err := w.until(turn); err != nil {
 		return nil, h.giveUp(err)
@@ -177,18 +183,25 @@ func (c *Client) takeTurn(w *wait, name string, once bool) (*hold, error) {
 	return h, nil
 }
 
-// newStay begins a stay for a hold that waits. Client.mu is held.
+// newStay begins a stay for a hold, and its Try, in whichever goroutine: one that has waited for it goes on to wait until it is decided,
+// and wakes once. Client.mu is held.
 func newStay(name string, h *hold) *stay {
-	s := &stay{
-		terms: h.section.terms, name: name, wants: h.section.pending.wants,
-		attempt: &attempt{decided: make(chan struct{})},
+	p := h.section.pending
+	s := &stay{terms: h.section.terms, name: name, wants: p.wants, attempt: &attempt{once: p.once}}
+	if s.attempt.decided = p.turn; p.turn == nil || p.line {
+		s.attempt.decided = make(chan struct{})
+	} else {
+		p.turn = nil
 	}
 	s.client.stays.Set(name, s)
 	h.rest(s)
+	if !p.line {
+		s.try()
+	}
 	return s
 }
 
-// pass has the first one of those that wait begin the next stay. Client.mu is held.
+// pass begins the next stay for the first one of those that wait. Client.mu is held.
 func (s *stay) pass() {
 	h := s.waiters.first
 	if h == nil {

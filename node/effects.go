@@ -231,17 +231,13 @@ func (i *instance) timer(id uint32) *timer {
 // now is the time of timers.
 func (l *loop) now() time.Duration { return time.Since(l.n.started) }
 
-// runTimers fires what is due at now, and returns how long from then to wait for the next one.
-func (l *loop) runTimers(now time.Duration) time.Duration {
-	const most = time.Hour
-	for t := l.timers.first(); t != nil; t = l.timers.first() {
-		if t.at > now {
-			return min(most, t.at-now)
-		}
+// runTimers fires what is due at now.
+func (l *loop) runTimers(now time.Duration) {
+	for t := l.timers.first(); t != nil && t.at <= now; t = l.timers.first() {
+		i, id := t.inst, t.id
 		l.timers.stop(t)
-		l.step(t.inst, protocol.Input{Kind: protocol.Timeout, Timer: t.id}, nil, nil)
+		l.step(i, protocol.Input{Kind: protocol.Timeout, Timer: id}, nil, nil)
 	}
-	return most
 }
 
 // An outbox is where a loop puts what it sends. The writers of sessions are woken once for many messages.

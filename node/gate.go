@@ -176,6 +176,7 @@ func (g *gate) open() {
 		g.l.handle(&g.tries[i])
 	}
 	g.tries = nil
+	g.l.inbox.signal() // for the line
 }
 
 // holds keeps a Try until the gate opens.

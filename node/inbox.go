@@ -82,8 +82,13 @@ func (in *inbox) signal() {
 	}
 }
 
-// take takes out all events, and a round of messages, unless these are to stay. It keeps the memory that it is given.
+// take takes out all events, and a round of messages, unless these are to stay. It keeps the memory that it is given. What comes afterwards, or
+// is left, signals.
 func (in *inbox) take(urgent, queue []event, messages []message, stay bool) ([]event, []event, []message) {
+	select {
+	case <-in.wake: // for what is taken now
+	default:
+	}
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	urgent, in.urgent = in.urgent, urgent[:0]
@@ -91,7 +96,10 @@ func (in *inbox) take(urgent, queue []event, messages []message, stay bool) ([]e
 	if stay {
 		return urgent, queue, messages[:0]
 	}
-	return urgent, queue, in.takeTurns(messages[:0])
+	if messages = in.takeTurns(messages[:0]); len(in.line) > 0 {
+		in.signal()
+	}
+	return urgent, queue, messages
 }
 
 // settled reports whether only events that are not urgent wait.

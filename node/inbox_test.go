@@ -9,9 +9,11 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/poundlock/poundlock/algo/sigma"
+	"github.com/poundlock/poundlock/protocol"
 	"github.com/poundlock/poundlock/transport"
 )
 
@@ -193,4 +195,61 @@ func TestFramesInOneMemory(t *testing.T) {
 			t.Errorf("after a frame of %d bytes %d are kept", size, cap(c.memory))
 		}
 	}
+}
+
+// What is taken needs no signal any more, and what is left has one: then a loop may sleep after each round.
+func TestSignalOfWhatIsLeft(t *testing.T) {
+	n := still(t)
+	n.loops = n.loops[:1]
+	l := n.loops[0]
+	l.steps.take() // it is busy
+	signaled := func() bool { return len(l.inbox.wake) > 0 }
+	for k := range maxRound/turnMessages + 1 {
+		p, sess := &parcel{size: 1}, newSession(n, protocol.ID(10+k), 1)
+		for range turnMessages {
+			p.messages = append(p.messages, message{sess: sess, name: []byte("a")})
+		}
+		p.deliver(n)
+	}
+	l.inbox.post(event{op: opExit})
+	for round, want := range []int{maxRound, turnMessages} {
+		if !signaled() {
+			t.Fatalf("round %d: nothing says that there is one", round)
+		}
+		if _, queue, messages := l.inbox.take(nil, nil, nil, false); len(messages) != want || len(queue) != 1-round {
+			t.Errorf("round %d: %d messages and %d events, want %d and %d", round, len(messages), len(queue), want, 1-round)
+		}
+	}
+	if signaled() {
+		t.Error("nothing is left, and something says that there is")
+	}
+}
+
+// The memory of a burst goes with it.
+func TestBurstIsForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := still(t)
+		n.loops = n.loops[:1]
+		l := n.loops[0]
+		go l.run()
+		defer l.inbox.post(event{op: opClose})
+		post := func(k int) {
+			l.inbox.mu.Lock()
+			for range k {
+				l.inbox.queue = append(l.inbox.queue, event{op: opDo, do: func(*loop) {}})
+			}
+			l.inbox.mu.Unlock()
+			l.inbox.signal()
+			synctest.Wait()
+		}
+		post(2 * keepQueue)
+		for range 2 { // of which one is the loop's, and the other one the inbox's
+			l.inbox.mu.Lock()
+			if room := cap(l.inbox.queue); room > keepQueue {
+				t.Errorf("there is memory for %d events, want %d at most", room, keepQueue)
+			}
+			l.inbox.mu.Unlock()
+			post(1)
+		}
+	})
 }

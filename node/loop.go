@@ -10,13 +10,8 @@ import (
 	"github.com/poundlock/poundlock/protocol"
 )
 
-// The memory of a queue of more than keepQueue events is not kept for longer than keepFor after it was
-// needed, that of more than dropQueue not at all: a burst must not be paid for ever.
-const (
-	keepQueue = 1 << 10
-	dropQueue = 1 << 15
-	keepFor   = time.Second
-)
+// keepQueue is for how many events the memory of a queue is kept: a burst must not be paid for ever.
+const keepQueue = 1 << 10
 
 // A loop is an event loop with the instances whose names hash to it. Whoever has steps may touch it: its goroutine, or a
 // reader while that has nothing to do (hearNow). Its inbox and its users are for everybody.
@@ -74,8 +69,8 @@ func (l *loop) run() {
 	defer close(l.done)
 	var urgent, queue, asked []event
 	var messages []message
-	var due time.Duration // of the alarm
-	alarm := time.AfterFunc(time.Hour, l.inbox.signal)
+	due := never // the alarm
+	alarm := time.AfterFunc(never, l.inbox.signal)
 	defer alarm.Stop()
 	l.steps.take()
 	if !l.gate.shut && !l.journal.began() {
@@ -83,7 +78,6 @@ func (l *loop) run() {
 		l.beginReplicas()
 	}
 	l.beginElection()
-	var needed time.Time // when the queue was long
 	var dirty []*session
 	yield := false // the last pass has not signaled anybody yet
 	for {
@@ -111,7 +105,7 @@ func (l *loop) run() {
 			}
 		}
 		messages = l.hear(messages) // of sessions that were announced in the queue
-		wait := l.runTimers(now)
+		l.runTimers(now)
 		l.journal.commit()
 		for i := range asked {
 			l.handle(&asked[i])
@@ -120,14 +114,8 @@ func (l *loop) run() {
 		asked = asked[:0]
 		clear(urgent)
 		clear(queue)
-		if len(queue) > keepQueue {
-			needed = time.Now()
-		}
 		if cap(queue) > keepQueue {
-			wait = min(wait, keepFor)
-			if cap(queue) > dropQueue || idle && time.Since(needed) > keepFor {
-				queue = nil
-			}
+			queue = nil
 		}
 		if yield = !yield && !idle && len(l.out.dirty) > 0 && !l.n.roles.member(); yield {
 			// What users do at once, such as the next Try after an Exit, goes into the same
@@ -137,15 +125,18 @@ func (l *loop) run() {
 			l.steps.take()
 			continue
 		}
-		l.alarm = now + wait
+		next := l.timers.next()
+		l.alarm = next
 		l.unlockAndFlush(&dirty)
-		if idle {
-			if now = l.now(); due <= now || l.alarm < due { // one that is early does no harm
-				due = l.alarm
-				alarm.Reset(due - now)
-			}
-			<-l.inbox.wake
+		switch {
+		case next == due && due > now: // one that is early would wake the loop for nothing
+		case next == never:
+			alarm.Stop()
+		default:
+			alarm.Reset(next - l.now())
 		}
+		due = next
+		<-l.inbox.wake
 		l.steps.take()
 	}
 }

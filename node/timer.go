@@ -2,6 +2,7 @@ package node
 
 import (
 	"container/heap"
+	"math"
 	"time"
 )
 
@@ -21,6 +22,7 @@ type timer struct {
 type timers struct {
 	heap  timerHeap
 	lines []*line
+	spare *timer // of which there is one: most are set again soon; nil: none
 }
 
 // A line is a ring of timers, the earliest first, from its end on, which is no timer.
@@ -37,7 +39,11 @@ func (h *timers) set(i *instance, id uint32, at, after time.Duration) {
 	t := i.timer(id)
 	switch {
 	case t == nil:
-		t = &timer{inst: i, id: id, next: i.timers}
+		if t = h.spare; t == nil {
+			t = new(timer)
+		}
+		h.spare = nil
+		t.inst, t.id, t.next = i, id, i.timers
 		i.timers = t
 	case t.at == at: // often: see together
 		return
@@ -106,7 +112,18 @@ func (h *timers) first() (t *timer) {
 	return t
 }
 
-// stop takes a timer out, which is armed.
+// never is when a timer ends that there is none of.
+const never = time.Duration(math.MaxInt64)
+
+// next is when the next timer fires.
+func (h *timers) next() time.Duration {
+	if t := h.first(); t != nil {
+		return t.at
+	}
+	return never
+}
+
+// stop takes a timer out, which is armed, and may be another one from now on.
 func (h *timers) stop(t *timer) {
 	h.remove(t)
 	place := &t.inst.timers
@@ -114,6 +131,8 @@ func (h *timers) stop(t *timer) {
 		place = &(*place).next
 	}
 	*place = t.next
+	t.inst, t.next = nil, nil
+	h.spare = t
 }
 
 func (h *timers) remove(t *timer) {

@@ -31,7 +31,7 @@ func TestTimersTogether(t *testing.T) {
 func TestFirstTimer(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	var h timers
-	var armed []*timer
+	var armed []*instance // that have one
 	var now time.Duration
 	inLines, durations := 0, []time.Duration{0, time.Second, long, long, 2 * long, 12 * long}
 	for step := range 20_000 {
@@ -43,18 +43,18 @@ func TestFirstTimer(t *testing.T) {
 				after += time.Duration(r.IntN(40)) * time.Second
 			}
 			h.set(i, 1, now+after, after)
-			armed = append(armed, i.timers)
+			armed = append(armed, i)
 		case k < 7 && len(armed) > 0:
 			after := durations[r.IntN(len(durations))]
-			h.set(armed[r.IntN(len(armed))].inst, 1, now+after-time.Duration(r.IntN(2)*r.IntN(5000))*time.Millisecond, after) // or by another clock
+			h.set(armed[r.IntN(len(armed))], 1, now+after-time.Duration(r.IntN(2)*r.IntN(5000))*time.Millisecond, after) // or by another clock
 		case k < 8 && len(armed) > 0:
-			h.stop(armed[r.IntN(len(armed))])
+			h.stop(armed[r.IntN(len(armed))].timers)
 		default:
 			if first := h.first(); first != nil {
 				h.stop(first)
 			}
 		}
-		armed = slices.DeleteFunc(armed, func(x *timer) bool { return x.inst.timers == nil })
+		armed = slices.DeleteFunc(armed, func(i *instance) bool { return i.timers == nil })
 		first := h.first()
 		if len(armed) == 0 {
 			if first != nil {
@@ -62,7 +62,7 @@ func TestFirstTimer(t *testing.T) {
 			}
 			continue
 		}
-		earliest := slices.MinFunc(armed, func(a, b *timer) int { return cmp.Compare(a.at, b.at) })
+		earliest := slices.MinFunc(armed, func(a, b *instance) int { return cmp.Compare(a.timers.at, b.timers.at) }).timers
 		if first == nil || first.at != earliest.at {
 			t.Fatalf("step %d: the first one is %v, want %v", step, first, earliest)
 		}

@@ -39,6 +39,7 @@ type conn struct {
 	lease     time.Duration
 	wake      chan struct{}
 	done      chan struct{} // closed when the connection is
+	over      atomic.Bool   // it is: to look here costs less
 
 	answers  bool        // a frame has come that is no refusal; under s.receive
 	patience time.Time   // when reading ends for lack of a frame, zero: never; the reader's, as answers
@@ -91,6 +92,7 @@ func (c *conn) close(why error) {
 		return
 	}
 	c.why = why
+	c.over.Store(true)
 	close(c.done)
 	interrupt(c.nc) // whoever runs it closes it
 	for id, reply := range c.calls {
@@ -174,14 +176,7 @@ func (c *conn) run() error {
 	return c.ended()
 }
 
-func (c *conn) isClosed() bool {
-	select {
-	case <-c.done:
-		return true
-	default:
-		return false
-	}
-}
+func (c *conn) isClosed() bool { return c.over.Load() }
 
 // ended is why the connection was closed.
 func (c *conn) ended() error {

@@ -4,10 +4,13 @@ import (
 	"bufio"
 	"errors"
 	"net"
+	"os"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/poundlock/poundlock/algo/ricartagrawala"
 )
 
 // What arrives while an acknowledgement is being made is still to be acknowledged.
@@ -78,5 +81,29 @@ func TestAcker(t *testing.T) {
 		c := newConn(n, nil, nil, false, time.Second)
 		c.oweAck(1)
 		<-c.wake
+	})
+}
+
+// A connection from a member that says nothing ends by itself: where no lease ends its session nobody else would notice.
+func TestSilentMember(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const lease = 10 * time.Second
+		n, err := newNode(Config{
+			Peers: []Peer{{Name: "p1", Addr: "127.0.0.1:1"}, {Name: "p2", Addr: "127.0.0.1:2"}},
+			Hosts: map[Kind]Host{Mutex: HostOf(ricartagrawala.Algorithm)},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer n.cancel()
+		near, far := net.Pipe()
+		defer far.Close()
+		c := newConn(n, near, bufio.NewReader(near), false, lease)
+		c.s = newSession(n, 1, 1)
+		began := time.Now()
+		if err := c.read(); !errors.Is(err, os.ErrDeadlineExceeded) || time.Since(began) != lease {
+			t.Errorf("%v after %v, want a timeout after %v", err, time.Since(began), lease)
+		}
+		near.Close()
 	})
 }

@@ -166,15 +166,22 @@ func (l *limits) end(p *session) uses {
 	return concerned
 }
 
+// keepPeers is for how many peers an instance keeps memory that has none: the next one comes soon.
+const keepPeers = 2
+
 // remove takes an instance out.
 func (l *limits) remove(i *instance) {
 	if i.serves == nil {
 		return
 	}
-	for _, p := range i.serves.peers {
+	peers := i.serves.peers
+	for _, p := range peers {
 		l.leave(i, p)
 	}
-	i.serves.peers = nil
+	if clear(peers); cap(peers) > keepPeers {
+		peers = nil
+	}
+	i.serves.peers = peers[:0]
 }
 
 // leave notes that a peer does not use an instance any more.

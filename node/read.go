@@ -45,6 +45,7 @@ func (c *conn) read() error {
 		if err := c.readWhole(idle); err != nil {
 			return err
 		}
+		c.await(idle)
 		if err := c.readOne(idle); err != nil {
 			return err
 		}
@@ -133,7 +134,6 @@ func (c *conn) discard() {
 // connection the frame has a place in Node.frames, unless it is small, until g leaves: memory follows what came, is
 // counted before it is there, and is kept by those that a peer sends to its end, unless its host keeps too much.
 func (c *conn) readFrame(idle time.Duration) (frame []byte, g *limit.Guest, err error) {
-	c.await(idle)
 	if c.isClosed() {
 		return nil, nil, c.ended()
 	}

@@ -74,7 +74,7 @@
 //   - Head starts. A request may count as made up to a minute earlier, which its REQUESTs and YIELDs say. All servers order
 //     requests by that; their timestamps stay what names them, and their tokens.
 //   - Thrift. A try may ask a quorum first. It asks the others as soon as one of the quorum does not support it at once, and
-//     after 8T in any case. If it has left before, they never hear of it.
+//     after 16T in any case. If it has left before, they never hear of it.
 //   - Drain. A server that is about to stop keeps its owner until that one leaves,
 //     and tells the others that it will support nobody. A client believes it for the
 //     rest of its epoch.

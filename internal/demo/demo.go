@@ -119,6 +119,7 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 	for i := range d.up {
 		d.up[i] = d.began
 	}
+	d.table()
 	playing, cancel := context.WithTimeout(ctx, c.Duration)
 	defer cancel()
 	if err := d.killInTurn(playing); playing.Err() == nil {
@@ -128,6 +129,7 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 	if err := d.finish(); err != nil {
 		return nil, err
 	}
+	d.table()
 	return d.verdict(took, count)
 }
 

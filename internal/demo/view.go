@@ -14,6 +14,14 @@ func (d *demo) say(format string, args ...any) {
 	}
 }
 
+// table shows the table, if there is one: at the beginning, and with what all workers have said in the end.
+func (d *demo) table() {
+	if d.Terminal {
+		d.shown = time.Time{}
+		d.show()
+	}
+}
+
 // show shows where things stand, now and then: in a line, or in the table on the screen, which
 // it replaces.
 func (d *demo) show() {

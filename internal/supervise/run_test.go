@@ -548,14 +548,14 @@ func TestSupervisorStopped(t *testing.T) {
 // Everything is stopped for three leases and continued.
 func TestAllStopped(t *testing.T) {
 	t.Parallel()
-	lane.CI.Need(t, "three seconds of stopped processes")
-	const lease = time.Second // so that the script is there before it ends
+	lane.CI.Need(t, "four seconds of stopped processes")
+	const lease = 3 * time.Second // so that the script is there before it ends
 	l := script(t, options{lease: lease}, "echo $$ >pid; while :; do sleep 0.02; done")
 	pid, dog, lock := l.pid("pid"), l.watchdog(), l.cmd.Process.Pid
 	for _, p := range []int{lock, dog, -pid} {
 		syscall.Kill(p, syscall.SIGSTOP)
 	}
-	time.Sleep(3 * lease)
+	time.Sleep(lease + time.Second)
 	for _, p := range []int{-pid, dog, lock} {
 		syscall.Kill(p, syscall.SIGCONT)
 	}

@@ -52,9 +52,10 @@ func TestDowngradeLetsReadersIn(t *testing.T) {
 	}
 	written := come(next.RWMutex("book").Lock)
 	known("the writer waits", func(book status.Lock) bool { return len(book.Waiters) == 1 && book.Group == "" })
-	readHere, readThere := come(here.RWMutex("book").RLock), come(there.RWMutex("book").RLock)
+	readHere := come(here.RWMutex("book").RLock)
+	eventually(t, "a reader here is about to wait", func() bool { return here.Stats().Wanted == 1 })
+	readThere := come(there.RWMutex("book").RLock) // which takes longer than that
 	known("a reader waits behind it", func(book status.Lock) bool { return len(book.Waiters) == 2 })
-	eventually(t, "a reader here waits, too", func() bool { return here.Stats().Wanted == 1 })
 	if err := first.Downgrade(poundlock.Shared); err != nil {
 		t.Fatal(err)
 	}

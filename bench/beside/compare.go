@@ -125,7 +125,7 @@ type rivalry struct {
 	count  func(*load.Window) (int, error)
 	figure func(sample) float64 // that is compared
 	claims []claim
-	absent string // the system that takes no part
+	absent []string // the systems that take no part
 }
 
 // A claim is about the ratio of a figure of poundlock's to that of a rival.
@@ -177,18 +177,18 @@ func (c claim) err(slack float64) error {
 
 // rivalries are the loads of locks that nobody shares. Clients that acquire are in one process.
 func rivalries() (all []rivalry) {
-	acquires := func(what string, users []load.User) {
+	acquires := func(what string, users []load.User, absent ...string) {
 		claims := []claim{{Rival: onDisk, Claimed: 10}, {Rival: redlock, Claimed: 2.5}}
-		all = append(all, rivalry{what: "acquires, " + what, users: users, count: grants, figure: rate, claims: claims})
+		all = append(all, rivalry{what: "acquires, " + what, users: users, count: grants, figure: rate, claims: claims, absent: absent})
 	}
 	acquires("1 client", load.Own(1, 1))
-	acquires("64 users of 1 client", load.Apart(64, 1))
+	acquires("64 users of 1 client", load.Apart(64, 1), echo) // which has one user a client
 	acquires("64 clients", load.Own(64, 1))
 	waits := func(waiters int, users []load.User, timesEtcd float64) {
 		claims := []claim{{Rival: onDisk, Claimed: timesEtcd}, {Rival: postgres, Claimed: 0.6}}
 		what := fmt.Sprintf("hand-overs, %d wait", waiters)
 		// Those who want a lock of Redlock do not wait: they ask again after a random time.
-		all = append(all, rivalry{what: what, users: users, count: handovers, figure: rate, claims: claims, absent: redlock})
+		all = append(all, rivalry{what: what, users: users, count: handovers, figure: rate, claims: claims, absent: []string{redlock, echo}})
 	}
 	waits(8, load.Rivals(9, 1), 25)
 	waits(64, load.Rivals(processes, 5), 15)
@@ -212,6 +212,7 @@ func (p plan) exclusive(ctx context.Context, r *result) error {
 		{onDisk, startEtcd(etcdClient), p.disk},
 		{redlock, startRedsync, p.disk},
 		{postgres, startPostgres, p.disk},
+		{echo, startFour(1, echoServer, echoClient), ""},
 	}
 	switch info, err := os.Stat(p.memory); {
 	case p.memory == "":
@@ -268,7 +269,7 @@ const least = 20
 // concerns all of them. With slack it goes on until some round has shown each of the claims,
 // which it returns as far as their rivals are here.
 func (p plan) measure(ctx context.Context, systems []system, l rivalry) (samples map[string][]sample, claims []claim, err error) {
-	systems = slices.DeleteFunc(slices.Clone(systems), func(s system) bool { return s.name == l.absent })
+	systems = slices.DeleteFunc(slices.Clone(systems), func(s system) bool { return slices.Contains(l.absent, s.name) })
 	for _, c := range l.claims {
 		if slices.ContainsFunc(systems, func(s system) bool { return s.name == c.Rival }) {
 			c.Load = l.what

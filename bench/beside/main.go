@@ -15,7 +15,8 @@
 // Exclusive locks are measured beside etcd's; beside redsync, which is Redlock, over five
 // Redis servers, if redis-server is installed; and beside advisory locks of one PostgreSQL
 // server, if initdb and postgres are. An etcd server waits for its disk, which poundlock
-// does not have: so there is a second etcd cluster whose data directories are in memory.
+// does not have: so there is a second etcd cluster whose data directories are in memory. The
+// echo is beside them, too, as the most that clients with frames to four processes can reach.
 //
 // Readers and writers of poundlock's RWMutex are measured beside etcd's experimental
 // recipe; beside PostgreSQL's shared advisory locks; and beside the recipe for shared locks
@@ -220,7 +221,7 @@ func (r *result) printExclusive(w io.Writer) error {
 		return nil
 	}
 	var rivals []string
-	for _, name := range []string{onDisk, redlock, postgres, inMemory} {
+	for _, name := range []string{onDisk, redlock, postgres, inMemory, echo} {
 		if slices.ContainsFunc(r.Rows, func(x row) bool { return x.Rates[name] > 0 }) {
 			rivals = append(rivals, name)
 		}

@@ -66,7 +66,7 @@ type attempt struct {
 	gaveUp  error         // why the process did, nil where it was told to
 }
 
-// try calls Try. Client.mu is held, so that no Cancel comes before it.
+// try calls Try. Client.mu is held, so that no Cancel comes before it. The node calls Label and HeadStart within it, which must not lock it.
 func (s *stay) try() {
 	s.state, s.request = trying, uint64(time.Now().UnixNano())
 	if err := s.shard().node.Try(node.Mutex, s.name, s, s.attempt.once); err != nil {
@@ -222,6 +222,7 @@ func (s *stay) Rem(why error) {
 	s.rem(why)
 }
 
+// rem is Rem where Client.mu is held.
 func (s *stay) rem(why error) {
 	switch s.state {
 	case trying:

@@ -39,7 +39,7 @@ type conn struct {
 	lease     time.Duration
 	wake      chan struct{}
 	done      chan struct{} // closed when the connection is
-	over      atomic.Bool   // it is: to look here costs less
+	over      atomic.Bool   // the same: to look here costs less
 
 	answers  bool        // a frame has come that is no refusal; under s.receive
 	patience time.Time   // when reading ends for lack of a frame, zero: never; the reader's, as answers

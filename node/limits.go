@@ -178,7 +178,8 @@ func (l *limits) remove(i *instance) {
 	for _, p := range peers {
 		l.leave(i, p)
 	}
-	if clear(peers); cap(peers) > keepPeers {
+	clear(peers)
+	if cap(peers) > keepPeers {
 		peers = nil
 	}
 	i.serves.peers = peers[:0]

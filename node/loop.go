@@ -129,10 +129,10 @@ func (l *loop) run() {
 		l.alarm = next
 		l.unlockAndFlush(&dirty)
 		switch {
-		case next == due && due > now: // one that is early would wake the loop for nothing
+		case next == due && due > now: // it is set
 		case next == never:
 			alarm.Stop()
-		default:
+		default: // also where it is later: an alarm that is early would wake the loop for nothing
 			alarm.Reset(next - l.now())
 		}
 		due = next

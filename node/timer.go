@@ -22,7 +22,7 @@ type timer struct {
 type timers struct {
 	heap  timerHeap
 	lines []*line
-	spare *timer // of which there is one: most are set again soon; nil: none
+	spare *timer // one that was stopped: the next one is set soon; nil: none
 }
 
 // A line is a ring of timers, the earliest first, from its end on, which is no timer.
@@ -123,7 +123,7 @@ func (h *timers) next() time.Duration {
 	return never
 }
 
-// stop takes a timer out, which is armed, and may be another one from now on.
+// stop takes a timer out, which is armed. Its memory may be that of another one from now on.
 func (h *timers) stop(t *timer) {
 	h.remove(t)
 	place := &t.inst.timers

@@ -10,8 +10,8 @@ import (
 // left soon. They are asked as soon as one of the quorum does not support it at once, whatever the reason, and in any case after a while: a long
 // hold then has as many supports as without thrift, with the option refresh.
 
-// askAfter is after how many message delays a client asks everybody: long after a quorum that is up has answered, also where it is busy. Four
-// times the least wait, which is 2, is busy for package node.
+// askAfter is after how many message delays a client asks everybody: long after a quorum that is up has answered, also where it is busy.
+// Package node calls servers busy where users wait four times the least, which is 2T: this is twice as long.
 const askAfter = 16
 
 // thrift is which servers each try of a client asks later, with the option of that name.

@@ -364,18 +364,19 @@ func (c *Client) split() bool {
 	case c.wants() != (choice{}):
 		return !c.hopes()
 	}
-	var room [8]request // of as many sides without an allocation
-	return !slices.ContainsFunc(c.sides(room[:0]), c.possible)
-}
-
-// sides appends to sides whom the servers said they support, each once: even of many servers most name the same few.
-func (c *Client) sides(sides []request) []request {
+	var room [8]request // for as many sides without an allocation: even of many servers most name the same few
+	known := room[:0]
 	for j := range c.servers {
-		if p := c.servers[j].side(); !slices.Contains(sides, p) {
-			sides = append(sides, p)
+		p := c.servers[j].side()
+		switch {
+		case slices.Contains(known, p):
+		case c.possible(p):
+			return false
+		default:
+			known = append(known, p)
 		}
 	}
-	return sides
+	return true
 }
 
 // possible reports whether a quorum may support a side: the servers that say so and

@@ -118,9 +118,11 @@ func (c *Client) onRelease(ended request, m Message, now int64, out *protocol.Ou
 // knows of one of these servers. A support that is counted so is early until its server says that we have it: until then a
 // YIELD of it would mean nothing there.
 func (c *Client) follow(ended request, m Message) (counted *view) {
+	if m.After == 0 {
+		return nil
+	}
 	for j := range c.servers {
-		s := &c.servers[j]
-		if s.promised && s.request == ended && m.After != 0 {
+		if s := &c.servers[j]; s.promised && s.request == ended {
 			s.response = response{request: c.me(), serial: s.serial, token: max(s.token, m.Token), early: true}
 			counted = s
 		}

@@ -55,18 +55,25 @@ func (w waiter) precedes(heir waiter) bool {
 	return w.compare(heir) < 0
 }
 
-// rank is the request's place in the order of service: it counts as made its head start earlier. The timestamp itself stays
-// what names the request, and its token.
-func (w waiter) rank() protocol.Stamp {
-	return protocol.Stamp{Time: w.time + protocol.MaxHeadStart - w.head, ID: w.client}
+// A turn is a place in the order of service. The request counts as made its head start earlier; the timestamp itself stays
+// what names it, and its token.
+type turn struct {
+	mode uint64 // only inside and promised
+	rank protocol.Stamp
+}
+
+func (w waiter) turn() turn {
+	return turn{w.mode & (inside | promised), protocol.Stamp{Time: w.time + protocol.MaxHeadStart - w.head, ID: w.client}}
 }
 
 // compare is the order of service.
-func (w waiter) compare(v waiter) int {
+func (w waiter) compare(v waiter) int { return w.turn().compare(v.turn()) }
+
+func (t turn) compare(u turn) int {
 	switch {
-	case (w.mode^v.mode)&(inside|promised) == 0:
-		return w.rank().Compare(v.rank())
-	case w.promised(), !v.promised() && w.inside():
+	case t.mode == u.mode:
+		return t.rank.Compare(u.rank)
+	case t.mode&promised != 0, u.mode&promised == 0 && t.mode == inside:
 		return -1
 	}
 	return 1
@@ -76,9 +83,8 @@ func (w waiter) compare(v waiter) int {
 // The nil queue is empty.
 type queue struct {
 	waiters []waiter
-	// index finds the waiters of a long queue, by client; their numbers in it may
-	// be old ones. It is nil in a short one, which is searched: most queues are.
-	index  map[protocol.ID]waiter
+	// index finds the waiters of a long queue, by client. It is nil in a short one, which is searched: most queues are.
+	index  map[protocol.ID]turn
 	shared *shared // nil: the owner shares with nobody
 }
 
@@ -105,11 +111,16 @@ func (q *queue) find(c protocol.ID) int {
 	if q == nil || q.index == nil {
 		return slices.IndexFunc(q.all(), func(w waiter) bool { return w.client == c })
 	}
-	w, ok := q.index[c]
+	t, ok := q.index[c]
 	if !ok {
 		return -1
 	}
-	i, _ := slices.BinarySearchFunc(q.waiters, w, waiter.compare)
+	return q.place(t)
+}
+
+// place is how many waiters come before a turn.
+func (q *queue) place(t turn) int {
+	i, _ := slices.BinarySearchFunc(q.waiters, t, func(w waiter, t turn) int { return w.turn().compare(t) })
 	return i
 }
 
@@ -117,16 +128,16 @@ func (q *queue) find(c protocol.ID) int {
 func (q *queue) insert(w waiter) {
 	i := len(q.waiters)
 	if i > 0 && w.compare(q.waiters[i-1]) < 0 { // most come last
-		i, _ = slices.BinarySearchFunc(q.waiters, w, waiter.compare)
+		i = q.place(w.turn())
 	}
 	q.waiters = slices.Insert(q.waiters, i, w)
 	switch {
 	case q.index != nil:
-		q.index[w.client] = w
+		q.index[w.client] = w.turn()
 	case len(q.waiters) > long:
-		q.index = make(map[protocol.ID]waiter, 2*long)
+		q.index = make(map[protocol.ID]turn, 2*long)
 		for _, w := range q.waiters {
-			q.index[w.client] = w
+			q.index[w.client] = w.turn()
 		}
 	}
 }
@@ -136,7 +147,7 @@ func (q *queue) promise() {
 	w := &q.waiters[0]
 	w.mode |= promised
 	if q.index != nil {
-		q.index[w.client] = *w
+		q.index[w.client] = w.turn()
 	}
 }
 

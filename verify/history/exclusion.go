@@ -21,9 +21,9 @@ type section struct {
 
 const open = math.MaxInt64
 
-// conflict reports whether it is a fault if two sections overlap.
+// conflict reports whether it is a fault if two sections overlap. Of many that do, most share.
 func (m *Monitor) conflict(s, o *section) bool {
-	return !m.Weak && s.user != o.user && !s.group.Shares(o.group)
+	return !s.group.Shares(o.group) && s.user != o.user && !m.Weak
 }
 
 // A window holds the sections that may still overlap with one to come: those that

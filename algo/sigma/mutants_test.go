@@ -167,7 +167,7 @@ func TestMutantsLiteral(t *testing.T) {
 			explore(periodic(Literal), 2, checks, large),
 			explore(Literal, 2, twice, large),
 		},
-		Outside: outside("Client", "Server", "queue", "waiter", "turn", "view", "gossip", "newGossip", "share", "shortlist", "choice", "keeps", "alone", "newWaiter", "newDefault", "thrift"),
+		Outside: outside("Client", "Server", "queue", "waiter", "rank", "view", "gossip", "newGossip", "share", "shortlist", "choice", "keeps", "alone", "newWaiter", "newDefault", "thrift"),
 		Needed:  needed,
 		Replace: append([]mutant.Replacement{
 			mutant.Edit("line 4 forgotten",
@@ -265,7 +265,7 @@ func TestReleaseToSupporters(t *testing.T) {
 			simulate(restarting),
 			simulate(crashing),
 		},
-		Outside: outside("LiteralClient", "LiteralServer", "Client", "Server", "queue", "waiter", "turn", "view", "gossip", "newGossip", "share", "shortlist", "choice", "keeps", "alone", "newWaiter", "newLiteral", "newDefault", "thrift",
+		Outside: outside("LiteralClient", "LiteralServer", "Client", "Server", "queue", "waiter", "rank", "view", "gossip", "newGossip", "share", "shortlist", "choice", "keeps", "alone", "newWaiter", "newLiteral", "newDefault", "thrift",
 			"algorithm", "request", "count", "setCheckTimer"),
 		Replace:   toSupporters,
 		Survivors: map[string]string{toSupporters[0].Name: "CHECK of a former epoch is answered by RELEASE"},

@@ -55,25 +55,25 @@ func (w waiter) precedes(heir waiter) bool {
 	return w.compare(heir) < 0
 }
 
-// A turn is a place in the order of service. The request counts as made its head start earlier; the timestamp itself stays
+// A rank is a place in the order of service. The request counts as made its head start earlier; the timestamp itself stays
 // what names it, and its token.
-type turn struct {
-	mode uint64 // only inside and promised
-	rank protocol.Stamp
+type rank struct {
+	mode  uint64 // only inside and promised
+	stamp protocol.Stamp
 }
 
-func (w waiter) turn() turn {
-	return turn{w.mode & (inside | promised), protocol.Stamp{Time: w.time + protocol.MaxHeadStart - w.head, ID: w.client}}
+func (w waiter) rank() rank {
+	return rank{w.mode & (inside | promised), protocol.Stamp{Time: w.time + protocol.MaxHeadStart - w.head, ID: w.client}}
 }
 
 // compare is the order of service.
-func (w waiter) compare(v waiter) int { return w.turn().compare(v.turn()) }
+func (w waiter) compare(v waiter) int { return w.rank().compare(v.rank()) }
 
-func (t turn) compare(u turn) int {
+func (r rank) compare(o rank) int {
 	switch {
-	case t.mode == u.mode:
-		return t.rank.Compare(u.rank)
-	case t.mode&promised != 0, u.mode&promised == 0 && t.mode == inside:
+	case r.mode == o.mode:
+		return r.stamp.Compare(o.stamp)
+	case r.mode&promised != 0, o.mode&promised == 0 && r.mode == inside:
 		return -1
 	}
 	return 1
@@ -84,7 +84,7 @@ func (t turn) compare(u turn) int {
 type queue struct {
 	waiters []waiter
 	// index finds the waiters of a long queue, by client. It is nil in a short one, which is searched: most queues are.
-	index  map[protocol.ID]turn
+	index  map[protocol.ID]rank
 	shared *shared // nil: the owner shares with nobody
 }
 
@@ -111,16 +111,16 @@ func (q *queue) find(c protocol.ID) int {
 	if q == nil || q.index == nil {
 		return slices.IndexFunc(q.all(), func(w waiter) bool { return w.client == c })
 	}
-	t, ok := q.index[c]
+	r, ok := q.index[c]
 	if !ok {
 		return -1
 	}
-	return q.place(t)
+	return q.place(r)
 }
 
-// place is how many waiters come before a turn.
-func (q *queue) place(t turn) int {
-	i, _ := slices.BinarySearchFunc(q.waiters, t, func(w waiter, t turn) int { return w.turn().compare(t) })
+// place is how many waiters come before a rank.
+func (q *queue) place(r rank) int {
+	i, _ := slices.BinarySearchFunc(q.waiters, r, func(w waiter, r rank) int { return w.rank().compare(r) })
 	return i
 }
 
@@ -128,16 +128,16 @@ func (q *queue) place(t turn) int {
 func (q *queue) insert(w waiter) {
 	i := len(q.waiters)
 	if i > 0 && w.compare(q.waiters[i-1]) < 0 { // most come last
-		i = q.place(w.turn())
+		i = q.place(w.rank())
 	}
 	q.waiters = slices.Insert(q.waiters, i, w)
 	switch {
 	case q.index != nil:
-		q.index[w.client] = w.turn()
+		q.index[w.client] = w.rank()
 	case len(q.waiters) > long:
-		q.index = make(map[protocol.ID]turn, 2*long)
+		q.index = make(map[protocol.ID]rank, 2*long)
 		for _, w := range q.waiters {
-			q.index[w.client] = w.turn()
+			q.index[w.client] = w.rank()
 		}
 	}
 }
@@ -147,7 +147,7 @@ func (q *queue) promise() {
 	w := &q.waiters[0]
 	w.mode |= promised
 	if q.index != nil {
-		q.index[w.client] = w.turn()
+		q.index[w.client] = w.rank()
 	}
 }
 

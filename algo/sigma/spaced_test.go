@@ -145,7 +145,7 @@ func TestRefreshMutants(t *testing.T) {
 			explore(Algorithm, 4, after("waiting.txt"), spaced),
 			explore(Algorithm, 4, after("waiting.txt"), spaced, func(c *check.Config) { c.Amnesia, c.Suspect = 1, 1 }),
 		},
-		Outside: outside("LiteralClient", "LiteralServer", "Client", "Server", "queue", "waiter", "turn", "view", "gossip", "newGossip", "share", "shortlist", "choice", "keeps", "alone", "newWaiter", "newLiteral", "newDefault", "thrift",
+		Outside: outside("LiteralClient", "LiteralServer", "Client", "Server", "queue", "waiter", "rank", "view", "gossip", "newGossip", "share", "shortlist", "choice", "keeps", "alone", "newWaiter", "newLiteral", "newDefault", "thrift",
 			"algorithm", "request", "count", "fresh", "setCheckTimer"),
 		Replace: refreshEdits,
 	})

@@ -21,7 +21,7 @@ type section struct {
 
 const open = math.MaxInt64
 
-// conflict reports whether it is a fault if two sections overlap. Of many that do, most share.
+// conflict reports whether it is a fault if two sections overlap. Most that do share, so that is asked first.
 func (m *Monitor) conflict(s, o *section) bool {
 	return !s.group.Shares(o.group) && s.user != o.user && !m.Weak
 }
